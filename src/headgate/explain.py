@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
 from headgate.cql.stages import Shuffle, shuffles
+from headgate.plan.fragments import all_parts, split
 from headgate.plan.join_orders import described as described_joins
 from headgate.plan.needs import Need, needs
 from headgate.plan.nodes import Node, children, is_stream, sources
@@ -50,7 +51,7 @@ def explained(
         said.append(_section("goes", sinks.described(query.connector)))
     if query.early is not None:
         said.append(_section("answers early", _early(query)))
-        said.append(_section("consistency", _consistency(query, [part for part, _ in parts])))
+    said.append(_section("consistency", _consistency(query, [part for part, _ in parts], parts[-1][1].by_arrival)))
     if low_level:
         wanted = (f"{stream}: {kept(need)}" for stream, need in sorted(needs(query.plan).items()))
         said.append(_section("needs of its streams; their logs keep what any query needs", "\n".join(wanted)))
@@ -98,16 +99,29 @@ def _early(query: Query) -> str:
     )
 
 
-def _consistency(query: Query, parts: Sequence[Part]) -> str:
-    """Which level its early answers have, by construction or by a method, and what that costs."""
-    assert query.early is not None
+def _consistency(query: Query, parts: Sequence[Part], by_arrival: bool) -> str:
+    """Which level its answers have, by construction or by a method, and what that costs."""
     early = query.early
-    settled = "settled answers are synchronized by construction: all inputs up to one instant"
+    settled = "settled answers are synchronized by construction: all inputs up to one instant; it costs nothing"
+    if by_arrival:
+        settled = "input-prefix consistent by construction: each tuple is answered as it comes; it costs nothing"
+    elif query.by_groups:
+        settled = (
+            "settled answers of each group are synchronized by construction; one group may be further than another"
+        )
+    if early is None or by_arrival:
+        return settled
     if len(parts) == 1 or query.by_groups:
         cut = ", cut at the last instant that every stream has reached" if early.level == "synchronized" else ""
+        whole = not query.by_groups and len(all_parts(split(query.plan, "stages"))) > 1
+        cost = (
+            "its statement is long, which costs more than draining if it has to be divided"
+            if whole
+            else "it costs nothing"
+        )
         return (
             f"early answers are input-prefix consistent by construction{cut}: one fragment reads all inputs up to one\n"
-            f"point of their order of arrival; it costs nothing\n{settled}"
+            f"point of their order of arrival; {cost}\n{settled}"
         )
     stages = len(parts)
     unsure = "given, and marked" if early.marked else "held back"
@@ -121,7 +135,8 @@ def _consistency(query: Query, parts: Sequence[Part]) -> str:
             )
         case level, "draining":
             said = (
-                f"{level}, by draining: {stages} stages run in turn, each a statement of its own; nothing is {unsure}"
+                f"{level}, by draining: {stages} stages run in turn, one statement for each level of the plan; no\n"
+                "answer has to be held back or marked"
             )
         case level, method:
             how = "a look through all queues" if method == "heeding-scan" else "a look at the labels that are counted"

@@ -15,7 +15,7 @@ from tools.places import DOCS
 
 from headgate.bench.charts import Axis, bar_chart, line_chart, short_number
 from headgate.bench.finding import Finding, Grid, with_section
-from headgate.bench.papers import consistency, drive
+from headgate.bench.papers import consistency, drive, report
 from headgate.bench.papers.account import account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
 from headgate.bench.papers.drive import Answers, Simulated
@@ -269,13 +269,51 @@ def test_distances_between_consistent_states_in_bins() -> None:
 
 
 def test_all_ways_get_the_same_batches_with_pauses() -> None:
-    some = consistency.batches(40, ["s1", "s2"], seed=1)
-    assert some == consistency.batches(40, ["s1", "s2"], seed=1)
+    come = consistency.CYCLE * 8
+    some = consistency.batches(come, ["s1", "s2"], seed=1)
+    assert some == consistency.batches(come, ["s1", "s2"], seed=1)
     assert some[0].keys() == {"s1", "s2"}
-    assert 5 < sum(not batch for batch in some) < 25
+    assert [bool(batch) for batch in some] == list(come)
     stamps = [at for batch in some for at, _ in batch.get("s1", [])]
     assert stamps == sorted(stamps)
     assert all(len(rows) == consistency.ROWS for batch in some for rows in batch.values())
+
+
+def test_what_hits_a_turn_of_all_ways_or_some_turn_of_one_does_not_count() -> None:
+    quiet = {
+        "one": {0: [1.0] * 5, 1: [0.5] * 5},
+        "two": {0: [2.0] * 5, 1: [0.5] * 5},
+        "three": {0: [1.0] * 5, 1: [0.5] * 5},
+    }
+    slow_turns = [1, 3, 1, 1, 9]
+    disturbed = {
+        way: {place: [took * by for took, by in zip(some, slow_turns, strict=True)] for place, some in places.items()}
+        for way, places in quiet.items()
+    }
+    disturbed["one"][1][2] = 100.0
+    expected = {"one": 1.5, "two": 2.5, "three": 1.5}
+    assert consistency.of_a_cycle(quiet) == pytest.approx(expected)
+    assert consistency.of_a_cycle(disturbed) == pytest.approx(expected)
+
+
+def test_the_tables_show_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(way: str) -> consistency.Measured:
+        took = 2.0 if way == "one fragment" else 1.0
+        one = consistency.Measured(turns=20, known=15, cycle_busy_s=took, cycle_processor_s=took / 2, cycle_tuples=360)
+        one.latency_s |= {0: [0.1, 0.2, 0.9], 1: [0.4 * took]}
+        return one
+
+    monkeypatch.setattr(consistency, "by_way", lambda *_: {way: measured(way) for way in consistency.WAYS})
+    monkeypatch.setattr(consistency, "distances", lambda *_: [5, 30])
+    monkeypatch.setattr(consistency, "detection_us", lambda *_: 2.0)
+    found = consistency.measure(None, 16, lambda: None)  # type: ignore[arg-type]
+    assert tuple(found.charts) == report.PLOTS["consistency"]
+    tables = {one.title: {str(row[0]): row[1:] for row in one.rows} for one in found.grids}
+    assert set(tables["Throughput, against none"]["one fragment"]) == {"0.50"}
+    assert set(tables["Throughput by processor time, against none"]["draining"]) == {"1.00"}
+    assert set(tables["Mean latency in milliseconds"]["none"]) == {"300"}
+    assert set(tables["Mean latency in milliseconds"]["one fragment"]) == {"500"}
+    assert "1.00 times the throughput" in found.remarks[0]
 
 
 def test_every_query_of_the_experiment_has_the_stages_that_it_should() -> None:

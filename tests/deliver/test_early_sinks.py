@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,13 @@ from headgate.deliver.sinks.sink import Delivery
 from headgate.errors import UserError
 from headgate.log.journal import Journal
 from headgate.ticks import TimeDomain
+
+
+@pytest.fixture(autouse=True)
+def _busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that does other work keeps sinks waiting."""
+    monkeypatch.setattr("headgate.engine.registry.TAKE_BACK_SECONDS", 60.0)
+
 
 STREAM = "CREATE STREAM s (k STRING, v INT) DISORDER 100;"
 COUNTS = "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 50] GROUP BY k EMIT EARLY INTO "
@@ -175,3 +183,87 @@ def test_an_epoch_without_results_takes_back_and_delivers_nothing_else(tmp_path:
     ]
     outbox.tidy()
     assert not list(tmp_path.glob("early-*.parquet"))
+
+
+@pytest.mark.parametrize("into", ["current", "upserts"])
+def upserted(folder: Path) -> dict[str, int]:
+    """The rows that a reader has who follows upserts."""
+    found: dict[str, int] = {}
+    for commit in read_commits(folder):
+        for file in commit.files:
+            for row in pq.read_table(file).to_pylist():
+                found.pop(row["k"], None)
+                found |= {row["k"]: row["n"]} if row["_change"] == "+" else {}
+    return found
+
+
+@pytest.mark.parametrize(
+    "into, restarted",
+    [("'deliver' = 'current'", False), ("'deliver' = 'upserts', 'key' = 'k'", False), ("'deliver' = 'current'", True)],
+)
+def test_a_query_that_is_dropped_leaves_what_is_settled(
+    spark: SparkSession, tmp_path: Path, into: str, restarted: bool
+) -> None:
+    out = tmp_path / "out"
+
+    def held() -> dict[str, int]:
+        return dict(in_files(out, current=True)) if "current" in into else upserted(out)  # type: ignore[arg-type]
+
+    with Engine(spark, tmp_path / "engine") as engine:
+        engine.execute(STREAM + COUNTS + f"parquet OPTIONS ('path' = '{out}', {into})")
+        engine.push("s", [(5, ("a", 1)), (7, ("b", 1)), (8, ("a", 1))])
+        engine.punctuate("s", 5)
+        engine.step()
+        assert held() == {"a": 2, "b": 1}
+        if not restarted:
+            engine.execute("DROP QUERY q")
+    if restarted:
+        assert held() == {"a": 2, "b": 1}
+        with Engine(spark, tmp_path / "engine") as engine:
+            engine.execute("DROP QUERY q")
+    assert held() == {"a": 1}
+
+
+def test_a_query_that_is_altered_begins_behind_what_is_settled(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    into = f"INTO parquet OPTIONS ('path' = '{out}', 'deliver' = 'upserts', 'key' = 'k', 'existing' = 'append')"
+    with Engine(spark, tmp_path / "engine") as engine:
+        engine.execute(
+            f"{STREAM} CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 50] GROUP BY k EMIT EARLY {into}"
+        )
+        engine.push("s", [(5, ("a", 1)), (7, ("b", 1))])
+        engine.punctuate("s", 5)
+        engine.step()
+        assert upserted(out) == {"a": 1, "b": 1}
+        elsewhere = into.replace(str(out), "/dev/null/no")
+        with pytest.raises(UserError):
+            engine.execute(
+                f"ALTER QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 50] GROUP BY k EMIT EARLY {elsewhere}"
+            )
+        assert upserted(out) == {"a": 1}
+        engine.step()
+        assert upserted(out) == {"a": 1, "b": 1}, "the old one goes on, and answers early again"
+        engine.execute(f"ALTER QUERY q AS SELECT k, MAX(v) AS n FROM s [RANGE 50] GROUP BY k {into}")
+        assert upserted(out) == {"a": 1}
+        engine.push("s", [(9, ("c", 3))])
+        engine.advance(9)
+        assert upserted(out)["c"] == 3
+        assert engine.query("q").outbox.trouble is None
+    assert [commit.number for commit in read_commits(out)] == sorted({one.number for one in read_commits(out)})
+
+
+def test_a_sink_that_hangs_does_not_hold_up_the_end_of_its_query(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.engine.registry.TAKE_BACK_SECONDS", 0.2)
+    told: list[str] = []
+    with Engine(spark) as engine:
+        engine._core.loop.tell = told.append
+        engine.execute(STREAM + COUNTS + f"parquet OPTIONS ('path' = '{tmp_path / 'out'}', 'deliver' = 'current')")
+        engine.push("s", [(5, ("a", 1))])
+        engine.step()
+        over = threading.Event()
+        engine.query("q").outbox.sink.deliver = lambda delivery: over.wait()  # type: ignore[assignment]
+        engine.execute("DROP QUERY q")
+        over.set()
+    assert told == ['the sink of query "q" is not reached: it may hold its last early answer']

@@ -49,6 +49,7 @@ def compiled(settings: str, text: str = QUERY) -> tuple[Query, Catalog]:
             1,
             "by construction, cut at the last instant that every stream",
         ),
+        ("SET consistency_method = 'fused'", 1, "costs more than draining"),
         ("SET consistency = 'none'", 2, "none: 2 stages run side by side"),
         ("SET consistency_method = 'heeding'", 2, "input-prefix, by heeding: 2 stages run side by side"),
         ("SET consistency_method = 'tokens'", 2, "input-prefix, by tokens (latency 1 seconds)"),
@@ -66,7 +67,9 @@ def test_explain_says_which_level_a_plan_has(settings: str, parts: int, said: st
 def test_a_plan_of_one_stage_is_one_fragment() -> None:
     query, catalog = compiled("SET range = 'closed'", "SELECT a.k FROM a [NOW], b [NOW] WHERE a.k = b.k EMIT EARLY")
     assert len(compile_query(query, catalog)) == 1
-    assert "by construction: one fragment" in explanation(query, catalog)
+    said = explanation(query, catalog)
+    assert "by construction: one fragment" in said
+    assert "costs more" not in said
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,9 @@ def test_arithmetic_over_queries_may_be_early() -> None:
 def test_a_level_costs_a_query_without_early_answers_nothing() -> None:
     query, catalog = compiled("SET consistency = 'none'", QUERY.removesuffix(" EMIT EARLY"))
     assert len(compile_query(query, catalog)) == 1
-    assert "consistency" not in explanation(query, catalog)
+    said = explanation(query, catalog)
+    assert "settled answers are synchronized by construction: all inputs up to one instant; it costs nothing" in said
+    assert "early answers" not in said
 
 
 def test_the_period_of_tokens() -> None:

@@ -17,6 +17,7 @@ from tools.postgres_server import Server
 from headgate import Engine, UserError, read_commits
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.file_group import FileGroupSink
+from headgate.server.metrics import engine_metrics
 
 pytestmark = pytest.mark.spark
 
@@ -419,3 +420,19 @@ def test_a_database_that_refuses_is_an_error_of_the_statement(
             engine.execute(away)
         assert engine.execute("SHOW GROUPS")[0].rows == ()  # type: ignore[union-attr]
         engine.execute("DROP QUERY got")
+
+
+def test_the_status_says_how_far_a_group_is(spark: SparkSession, tmp_path: Path) -> None:
+    with Engine(spark, tmp_path / "engine") as engine:
+        engine.execute(f"{BANK} CREATE GROUP names OF paid, got; {group(tmp_path / 'out')}")
+        assert engine.overview().groups["names"].complete is None
+        play(engine, last=2)
+        engine.advance(END)
+        said = engine.overview().to_json()["groups"]
+        assert said["names"] == {"queries": ["paid", "got"], "complete": END, "sink": None}
+        assert (said["board"]["queries"], said["board"]["complete"]) == (list(QUERIES), END)
+        sink = said["board"]["sink"]
+        assert (sink["kind"], sink["delivered"], sink["waits"], sink["trouble"]) == ("parquet", END, False, None)
+        metrics = {one.name: one.samples for one in engine_metrics(engine.overview())}
+        (sample,) = metrics["headgate_group_sink_failed"]
+        assert (sample.labels, sample.value) == ({"group": "board"}, 0)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from headgate import Engine, Snapshot, UserError
 from headgate.deliver.sinks.sink import Result
+from headgate.log.chunk import Chunk
 
 pytestmark = pytest.mark.spark
 
@@ -300,3 +301,126 @@ def test_every_picture_adds_up_while_the_engine_runs(spark: SparkSession) -> Non
             assert rows_of(picture, name) == bag(known, picture.at)
         assert sum(row["balance"] for row in picture["balances"]) == 0
         assert [row["paid"] for row in picture["paid"]] == [row["got"] for row in picture["got"]]
+
+
+# early
+
+
+EARLY_BANK = BANK.replace("FROM moves GROUP BY account;", "FROM moves GROUP BY account EMIT EARLY;").replace(
+    "AS total FROM moves;", "AS total FROM moves EMIT EARLY;"
+)
+
+
+def test_an_early_snapshot_shows_queries_over_one_input_and_says_which(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(
+            f"{EARLY_BANK} DISORDER OF debits 100; DISORDER OF credits 100;"
+            "CREATE QUERY n AS SELECT COUNT(*) AS n FROM debits [RANGE UNBOUNDED] EMIT EARLY"
+        )
+        transfer(engine, 1, "a", "b", 5)
+        engine.punctuate("debits", 1)
+        engine.punctuate("credits", 1)
+        engine.push("debits", [(4, ("b", 3))])
+        engine.step()
+        early = engine.snapshot("balances", "total", early=True)
+        assert (early.at, early.partial) == (4, True)
+        assert dict(early) == {
+            "balances": [{"account": "a", "balance": -5}, {"account": "b", "balance": 2}],
+            "total": [{"total": -3}],
+        }
+        assert {name: (one.tuples, one.complete) for name, one in early.reflects.items()} == {
+            "debits": (2, 4),
+            "credits": (1, 4),
+        }
+        settled = engine.snapshot("balances", "total")
+        assert (settled.at, settled.partial, settled["total"]) == (1, False, [{"total": 0}])
+        (said,) = engine.execute("SNAPSHOT EARLY total")
+        assert str(said) == (
+            "at 4, early: from the first 1 tuples of credits and the first 2 tuples of debits\n\ntotal: 1 row\ntotal\n-3"
+        )
+        assert repr(said) == "Snapshot(early, at 4: total: 1 rows)"
+        engine.push("credits", [(3, ("c", 3))])
+        engine.step()
+        assert engine.snapshot("n", "total", early=True).at == 4, "the query of one stream has nothing new to say"
+        assert engine.snapshot("total", early=True)["total"] == [{"total": 0}]
+
+
+def test_what_cannot_be_shown_early(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(EARLY_BANK + "DISORDER OF debits 100; DISORDER OF credits 100;")
+        error = complaint(engine, "SNAPSHOT EARLY total, paid")
+        assert (error.code, error.message) == ("nothing-complete", 'there is no early answer yet of "total"')
+        transfer(engine, 1, "a", "b", 5)
+        engine.step()
+        error = complaint(engine, "SNAPSHOT EARLY total, paid")
+        assert (error.code, error.hint) == (
+            "no-early-answers",
+            "Write EMIT EARLY behind it, or leave EARLY out: SNAPSHOT paid.",
+        )
+        assert error.place is not None
+        assert error.place.text[error.place.start : error.place.end] == "paid"
+        engine.execute(
+            "CREATE QUERY rare AS SELECT SUM(amount) AS got FROM credits [RANGE UNBOUNDED] EMIT EARLY EVERY 1 HOUR"
+        )
+        engine.step()
+        transfer(engine, 2, "a", "b", 5)
+        engine.step()
+        error = complaint(engine, "SNAPSHOT EARLY total, rare")
+        assert error.code == "not-one-input"
+        assert "reflects 2 tuples of credits" in error.message
+        error = complaint(engine, "SNAPSHOT early")
+        assert error.code == "no-such-query"
+
+
+# cost
+
+
+def test_a_snapshot_reads_only_what_came_since_the_last(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    table = Chunk.table
+    with Engine(spark) as engine:
+        engine.execute(BANK)
+        for at in range(1, 9):
+            transfer(engine, at, f"a{at}", "b", at)
+            engine.advance(at)
+        first = engine.snapshot("balances")
+        transfer(engine, 9, "a9", "b", 9)
+        engine.advance(9)
+
+        def counting(chunk: Chunk, *columns: Any) -> Any:
+            read.append(chunk.path.name)
+            return table(chunk, *columns)
+
+        monkeypatch.setattr(Chunk, "table", counting)
+        second = engine.snapshot("balances")
+        assert len(read) == 1
+        assert engine.snapshot("balances")["balances"] == second["balances"]
+        assert len(read) == 1, "nothing has come"
+        assert rows_of(second, "balances") == bag(engine.query("balances").results(), 9)
+        assert len(first["balances"]) == 9
+
+
+def test_files_that_are_merged_meanwhile_are_looked_for_again(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Engine(spark) as engine:
+        engine.execute(BANK)
+        for at in range(1, 30):
+            transfer(engine, at, f"a{at % 3}", "b", at)
+            engine.advance(at)
+        log, table, merged = engine.query("balances").outbox.log, Chunk.table, list[int]()
+
+        def merging(chunk: Chunk, *columns: Any) -> Any:
+            assert not engine.turn._is_owned(), "rows are read outside of the journal's turn"  # type: ignore[attr-defined]
+            if not merged:
+                merged.append(len(log.chunks))
+                monkeypatch.setattr("headgate.log.log.MERGE_AT", 2)
+                log.compact()
+                merged.append(len(log.chunks))
+            return table(chunk, *columns)
+
+        monkeypatch.setattr(Chunk, "table", merging)
+        snapshot = engine.snapshot("balances")
+        monkeypatch.undo()
+        assert merged[1] < merged[0]
+        assert rows_of(snapshot, "balances") == bag(engine.query("balances").results(), 29)

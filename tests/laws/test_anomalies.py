@@ -190,3 +190,33 @@ def test_what_is_marked_is_shown_and_has_no_label() -> None:
         assert early is not None
         assert early.consistent
         assert early.tuples == {"l": 2, "r": 2}
+
+
+def test_what_is_marked_is_told_of_and_so_is_that_it_is_consistent() -> None:
+    with without_spark(), engine_on_duckdb() as engine:
+        engine.execute("SET inconsistent = 'mark'")
+        one = Scheduled(engine, FIGURE_1, "input-prefix", "heeding")
+        heard: list[tuple[bool, int]] = []
+        one.query.on_early(lambda answer: heard.append((answer.consistent, len(answer.added))))
+        engine.push("l", [(1, ("a",))])
+        one.rest()
+        engine.push("r", [(1, ("k",))])
+        one.run(one.stage("<"))
+        one.run("answer")
+        assert heard == [(False, 1)], "k is under way on the other path, on which it changes nothing"
+        one.rest()
+        assert heard == [(False, 1), (True, 0)]
+
+
+def test_what_is_printed_says_whether_it_is_consistent(capsys: pytest.CaptureFixture[str]) -> None:
+    with without_spark(), engine_on_duckdb(default_sink="console") as engine:
+        engine.execute("SET inconsistent = 'mark'")
+        one = Scheduled(engine, FIGURE_1, "input-prefix", "heeding")
+        figure_1(one)
+        one.rest()
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-3:] == [
+        "q ? ~ 1 + v=a, w=l",
+        "q ~ 1 + v=b, w=l",
+        "q ~ is consistent: the first 2 tuples of l and the first 2 tuples of r, up to 1",
+    ]

@@ -57,7 +57,12 @@ def check_early(engine: Engine) -> int:
     assert answers[1] is not None
     assert answers[0].tuples == answers[1].tuples
     (total,) = early_rows(engine, "total")
-    assert sum(row["balance"] for row in early_rows(engine, "balances")) == (total["total"] or 0)
+    balances = early_rows(engine, "balances")
+    assert sum(row["balance"] for row in balances) == (total["total"] or 0)
+    picture = engine.snapshot("balances", "total", early=True)
+    assert (picture.at, picture["total"]) == (answers[0].upto, [total])
+    assert sorted(map(str, picture["balances"])) == sorted(map(str, balances))
+    assert {stream: one.tuples for stream, one in picture.reflects.items()} == answers[0].tuples
     return total["total"] or 0
 
 

@@ -114,6 +114,33 @@ def test_the_page_on_the_server_says_what_happens(engine: Engine) -> None:
         assert metric.removesuffix("_total") in METRICS_TEXT, metric
 
 
+def test_snapshots_settled_and_early(engine: Engine) -> None:
+    with served(engine) as asking:
+        counts = "CREATE QUERY c AS SELECT COUNT(*) AS n FROM s [RANGE 50] EMIT EARLY; DISORDER OF s 100;"
+        assert say(asking, f"{STREAM} {counts}").status_code == 200
+        engine.push("s", [(1, ("a", 1)), (3, ("b", 2))])
+        engine.punctuate("s", 2)
+        engine.step()
+        settled, early = say(asking, "SNAPSHOT c; SNAPSHOT EARLY c;").json()["answers"]
+        assert settled == {
+            "kind": "snapshot",
+            "at": 2,
+            "partial": False,
+            "tuples": {"s": 2},
+            "queries": {"c": [{"n": "1"}]},
+        }
+        assert early == {
+            "kind": "snapshot",
+            "at": 3,
+            "partial": True,
+            "tuples": {"s": 2},
+            "queries": {"c": [{"n": "2"}]},
+        }
+        say(asking, "ALTER QUERY c AS SELECT COUNT(*) AS n FROM s [RANGE 50]")
+        refused = say(asking, "SNAPSHOT EARLY c;")
+        assert (refused.status_code, refused.json()["code"]) == (409, "no-early-answers")
+
+
 def test_statements_before_a_mistake_are_done_and_said(engine: Engine) -> None:
     with served(engine) as asking:
         answer = say(asking, f"{STREAM}\n{QUERY}\nCREATE QUERY p AS SELECT y FROM s [NOW];")

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate import Engine, UserError
-from headgate.deliver.bags import net
 
 QUERIES = """
 CREATE VIEW legs AS SELECT account, -amount AS amount FROM debits UNION ALL SELECT account, amount FROM credits;
@@ -84,20 +83,15 @@ def settled(engine: Engine) -> dict[str, Any] | None:
 
 def early(engine: Engine) -> dict[str, Any] | None:
     """Both queries as of their early answers; None if one has none, or if they reflect different tuples."""
-    with engine.turn:
-        answers = {name: engine.query(name).early() for name in ("accounts", "total")}
-        first, second = answers.values()
-        if first is None or second is None or (first.tuples, first.complete) != (second.tuples, second.complete):
-            return None
-        changes = {
-            name: [*engine.query(name).result_tables(), *([answer.table] if answer and answer.table else [])]
-            for name, answer in answers.items()
-        }
-    rows = {name: [] if (left := net(some)) is None else left.to_pylist() for name, some in changes.items()}
+    try:
+        picture = engine.snapshot("accounts", "total", early=True)
+    except UserError as error:
+        assert error.code in ("nothing-complete", "not-one-input")
+        return None
     return {
-        "early": first.tuples,
-        "sum": sum(row["balance"] for row in rows["accounts"]),
-        "total": [row["total"] or 0 for row in rows["total"]],
+        "early": {stream: one.tuples for stream, one in picture.reflects.items()},
+        "sum": sum(row["balance"] for row in picture["accounts"]),
+        "total": [row["total"] or 0 for row in picture["total"]],
     }
 
 

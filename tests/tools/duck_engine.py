@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -144,8 +145,8 @@ def without_spark() -> Iterator[None]:
         yield
 
 
-def engine_on_duckdb(directory: Path | None = None, clock: ManualClock | None = None) -> Engine:
-    return Engine(NoSpark(), directory, clock=clock or ManualClock())  # type: ignore[arg-type]
+def engine_on_duckdb(directory: Path | None = None, clock: ManualClock | None = None, **options: Any) -> Engine:
+    return Engine(NoSpark(), directory, clock=clock or ManualClock(), **options)  # type: ignore[arg-type]
 
 
 def killed(engine: Engine, directory: Path) -> Engine:

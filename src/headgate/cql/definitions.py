@@ -145,6 +145,9 @@ class SnapshotAsked:
     places: tuple[Place | None, ...] = field(default=(), compare=False)
     """Where each of them is named; empty if no text names them."""
 
+    early: bool = False
+    """Whether early answers are to be shown, of what has come beyond the heartbeats."""
+
     def place(self, query: str) -> Place | None:
         """Where a query is named."""
         return dict(zip(self.queries, self.places, strict=False)).get(query)
@@ -383,7 +386,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return WhyAsked(catalog.query(tree.name, place(tree.this)).name)
         case syntax.Snapshot():
             named = tree.expressions
-            return snapshot_asked([one.name for one in named], catalog, [place(one) for one in named])
+            early = bool(tree.args.get("early"))
+            return snapshot_asked([one.name for one in named], catalog, [place(one) for one in named], early)
         case syntax.Explain():
             return Explanation(_bound("query", tree.this, text, catalog, place, tree.args.get("members")))
         case exp.Command():
@@ -560,7 +564,9 @@ def _set_parameter(tree: syntax.SetParameter, catalog: Catalog, place: _Places) 
     )
 
 
-def snapshot_asked(names: Sequence[str], catalog: Catalog, places: Sequence[Place | None] = ()) -> SnapshotAsked:
+def snapshot_asked(
+    names: Sequence[str], catalog: Catalog, places: Sequence[Place | None] = (), early: bool = False
+) -> SnapshotAsked:
     """What SNAPSHOT asks for; a group stands for its queries. An error unless they are different queries that give
     relations over one kind of time, and whose results are kept.
     """
@@ -571,7 +577,7 @@ def snapshot_asked(names: Sequence[str], catalog: Catalog, places: Sequence[Plac
         group = catalog.groups.get(name.lower())
         named += [(name, place)] if group is None else [(query, place) for query in group.queries]
     queries = _together(named, "a snapshot", catalog)
-    return SnapshotAsked(tuple(query.name for query in queries), tuple(place for _, place in named))
+    return SnapshotAsked(tuple(query.name for query in queries), tuple(place for _, place in named), early)
 
 
 def _group(tree: syntax.CreateGroup, catalog: Catalog, place: _Places) -> Group:

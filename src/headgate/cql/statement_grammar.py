@@ -105,7 +105,10 @@ class StatementParser(TimeParser):
             return self.expression(Why(this=self._parse_name()))
         if self._at_statement("SNAPSHOT"):
             self._advance()
-            return self.expression(Snapshot(expressions=self._parse_csv(self._parse_name)))
+            early = self._at_word("EARLY") and self._next is not None and self._next.text not in (",", ";")
+            if early:
+                self._advance()
+            return self.expression(Snapshot(expressions=self._parse_csv(self._parse_name), early=early))
         if self._at_statement("CONSTRAINT"):
             self._advance()
             return self._parse_constraint()

@@ -205,9 +205,9 @@ class Why(exp.Expression):
 
 
 class Snapshot(exp.Expression):
-    """`SNAPSHOT a, b`: asks for the rows of several queries at one instant."""
+    """`SNAPSHOT a, b`: asks for the rows of several queries at one instant; `SNAPSHOT EARLY` by their early answers."""
 
-    arg_types = {"expressions": True}
+    arg_types = {"expressions": True, "early": False}
 
 
 # declarations about time

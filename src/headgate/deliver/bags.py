@@ -16,12 +16,18 @@ ABOUT = ("_time", "_change")
 """The columns of a result that do not belong to the row."""
 
 
-def net(tables: Sequence[pa.Table]) -> pa.Table | None:
-    """The rows that are left of changes, in the order in which they first came; None without any tables."""
+def net(tables: Sequence[pa.Table], before: pa.Table | None = None) -> pa.Table | None:
+    """The rows that are left of changes to those that were there before, in the order in which they first came; None
+    without any tables.
+    """
     if not tables:
-        return None
+        return before
     changes = pa.concat_tables(tables, promote_options="default").combine_chunks()
-    return _left(_rows(changes), _signs(changes))
+    rows, signs = _rows(changes), _signs(changes)
+    if before is not None:
+        rows = pa.concat_tables([before, rows], promote_options="default").combine_chunks()
+        signs = np.concatenate([np.ones(before.num_rows, signs.dtype), signs])
+    return _left(rows, signs)
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:

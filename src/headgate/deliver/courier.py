@@ -68,6 +68,25 @@ class Courier:
         if self.outbox.calling.acquire(timeout=wait_s):
             self.outbox.calling.release()
 
+    def hand_over(self, wait_s: float) -> bool:
+        """Hand over all that waits, for a caller who has the journal's turn, and deliver nothing more for now; say
+        whether the sink has it, within `wait_s`.
+        """
+        self.outbox.held = True
+        if self.outbox.trouble is not None:
+            return False
+        handed: list[bool] = []
+
+        def work() -> None:
+            with suppress(Exception):  # whatever a sink's client raises
+                self.outbox.hand_over()
+                handed.append(True)
+
+        thread = threading.Thread(target=work, name=f"end of the sink of {self.outbox.query}", daemon=True)
+        thread.start()
+        thread.join(wait_s)
+        return bool(handed)
+
     def go_on(self) -> None:
         """Deliver again after a `hold`."""
         self.outbox.held = False

@@ -213,6 +213,11 @@ class Outbox:
             self.journal.record(self.subject, {**_waiting(deliveries), "shown": shown})
         self._sweep_early()
 
+    def take_back_early(self, reached: Tick) -> None:
+        """Let the sink hold what is settled and nothing else, because the query ends."""
+        if self.shown is not None:
+            self.show_early(None, reached, reached + 1, {})
+
     def put_partial(self, table: pa.Table | None, reached: Tick, tuples: Mapping[str, int]) -> None:
         """Let a sink that cannot take back have what is new in an early answer, marked as partial."""
         if table is None:
@@ -297,6 +302,20 @@ class Outbox:
                     if not pieces:
                         return
 
+    def hand_over(self) -> None:
+        """Hand over what waits without a note in the journal, whose turn another thread has. After a crash the sink is
+        asked what it has.
+        """
+        if not self._compared:
+            with self.calling:
+                self._last_taken = max(self._last_taken, self._arrived() or 0)
+        for delivery in list(self.waiting):
+            with self.calling:
+                if delivery.number > self._last_taken:
+                    self._check(delivery)
+                    self.sink.deliver(delivery)
+                    self._last_taken = delivery.number
+
     def _check(self, delivery: Delivery) -> None:
         """Raise an error if the results are not what was written."""
         for chunk in self.log.chunks:
@@ -340,6 +359,13 @@ class Outbox:
 
     def _compare(self) -> None:
         """After a restart, ask the sink which deliveries it has: they need not be delivered again."""
+        arrived = self._arrived()
+        self._compared = True
+        if arrived:
+            self._delivered(arrived)
+
+    def _arrived(self) -> int | None:
+        """The number of the last delivery that the sink has; None if it cannot know."""
         arrived = self.sink.delivered()
         if arrived is not None and arrived > self.number:
             raise UserError(
@@ -348,9 +374,7 @@ class Outbox:
                 detail=f"It has taken delivery {arrived}, and the last one made here is {self.number}.",
                 hint="Give each directory a sink of its own, or DROP the query and create it anew.",
             )
-        self._compared = True
-        if arrived:
-            self._delivered(arrived)
+        return arrived
 
     def _delivered(self, number: int) -> None:
         with self.journal.together():

@@ -67,7 +67,11 @@ def in_words(reflects: Label) -> str:
     """Return a label for people to read; nothing if it is not known."""
     if not reflects:
         return ""
-    counts = [f"the first {one.tuples} tuples of {stream}" for stream, one in reflects.items()]
-    listed = counts[0] if len(counts) == 1 else f"{', '.join(counts[:-1])} and {counts[-1]}"
     complete = next(iter(reflects.values())).complete
-    return f"{listed}, up to {'no instant yet' if complete is None else complete}"
+    return f"{prefixes(reflects)}, up to {'no instant yet' if complete is None else complete}"
+
+
+def prefixes(reflects: Label) -> str:
+    """Return the tuples of a label for people to read, without the instant at which they are cut."""
+    counts = [f"the first {one.tuples} tuples of {stream}" for stream, one in reflects.items()]
+    return counts[0] if len(counts) == 1 else f"{', '.join(counts[:-1])} and {counts[-1]}"

@@ -300,11 +300,13 @@ class Engine:
         """All running queries, in the order in which they were registered."""
         return self._core.queries()
 
-    def snapshot(self, *queries: str) -> Snapshot:
+    def snapshot(self, *queries: str, early: bool = False) -> Snapshot:
         """The rows of several queries at the latest instant at which all of them are complete: `["name"]` has those of
         one, `at` is the instant. They give relations, and their results are kept.
+
+        With `early`, the rows as of their early answers, over one input: `reflects` says which. They may still change.
         """
-        return taken(self._core, snapshot_asked(queries, self.catalog))
+        return taken(self._core, snapshot_asked(queries, self.catalog, early=early))
 
     def heartbeat(self, stream: str) -> Any:
         """The instant up to which the stream is known to be complete; None while that is unknown."""

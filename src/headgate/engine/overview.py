@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.catalog.entries import Relation, Stream
+from headgate.catalog.entries import Group, Relation, Stream
+from headgate.deliver.outbox import Outbox
 from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.execute.fragment import Fragment
@@ -12,6 +13,8 @@ from headgate.heartbeat.why import Why
 from headgate.log.log import Log
 from headgate.observe.overview import (
     FragmentView,
+    GroupSinkView,
+    GroupView,
     LogView,
     Overview,
     PlanView,
@@ -20,6 +23,7 @@ from headgate.observe.overview import (
     StreamView,
 )
 from headgate.plan.nodes import Node, children
+from headgate.schedule.common import common_instant
 from headgate.schedule.query import RunningQuery
 from headgate.settings import listed
 from headgate.sources.verdict import NOT_KEPT
@@ -45,7 +49,7 @@ def overview(core: Core, running: bool) -> Overview:
             {name: _log(name, log, fragments) for name, log in logs.items() if log.rows or name in core.inputs.inlets},
             {name: _fragment(core, one) for name, one in fragments.items()},
             {query.name: _query(query, names, reasons[query.name]) for query in queries},
-            {group.name: group.queries for group in core.catalog.groups.values()},
+            {group.name: _group(core, group) for group in core.catalog.groups.values()},
             {kind: failed for kind, failed in inspection.troubles(core).items() if failed},
         )
 
@@ -104,6 +108,24 @@ def _plan(node: Node) -> PlanView:
     return PlanView(node.label, tuple(map(_plan, children(node))))
 
 
+def _group(core: Core, group: Group) -> GroupView:
+    instant = common_instant(queries := [core.query(name) for name in group.queries])
+    complete = None if instant is None else queries[0].domain.moment(instant)
+    if group.connector is None:
+        return GroupView(group.queries, complete, None)
+    running = core.group(group.name)
+    outbox = running.outbox
+    sink = GroupSinkView(
+        group.connector.format, running.guarantee, running.delivered, bool(outbox.waiting), _reason(outbox)
+    )
+    return GroupView(group.queries, complete, sink)
+
+
+def _reason(outbox: Outbox) -> str | None:
+    """Why a sink takes nothing, if it does not."""
+    return reason_of(outbox.trouble) if outbox.trouble is not None else None
+
+
 def _query(query: RunningQuery, names: Mapping[Fragment, str], why: Why) -> QueryView:
     outbox = query.outbox
     ages = [sum(age.values()) for age in query.traces.ages()]
@@ -115,7 +137,7 @@ def _query(query: RunningQuery, names: Mapping[Fragment, str], why: Why) -> Quer
         query.delivered,
         len(waiting),
         sum(delivery.rows for delivery in waiting),
-        reason_of(outbox.trouble) if outbox.trouble is not None else None,
+        _reason(outbox),
     )
     return QueryView(
         query.definition.text,

@@ -77,6 +77,9 @@ ANSWERS = (
 Answer: TypeAlias = Why | Snapshot
 """What the engine answers a question with, if not with a listing."""
 
+TAKE_BACK_SECONDS = 5.0
+"""How long a query that is dropped or altered waits for its sink to take its early answer back."""
+
 AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
 
 
@@ -118,6 +121,7 @@ class Registry:
                     answers.append(definition)
                     continue
                 self.found.alike = alike[shapes.without_constants(said)]
+                self._take_back_early(definition)
                 with journal.together():
                     answers.append(self.carry_out(definition))
                     if not isinstance(definition, ANSWERS):
@@ -129,6 +133,23 @@ class Registry:
                         self._remember(said, definition, language)
                 self.folders_left |= isinstance(definition, Dropped | Altered)
         return answers
+
+    def _take_back_early(self, definition: Definition) -> None:
+        """Before a query ends, let its sink hold what is settled and nothing else.
+
+        It is durable by itself before the statement is: the sink must not have a delivery of which the journal knows
+        nothing.
+        """
+        match definition:
+            case Dropped("query", str() as name) | Altered(before=Query(name=name)):
+                query = self.core.loop.queries.get(name)
+            case _:
+                return
+        if query is None or query.outbox.shown is None:
+            return
+        query.outbox.take_back_early(query.reached)
+        if not query.courier.hand_over(TAKE_BACK_SECONDS):
+            self.core.loop.tell(f"the sink of {query.outbox.owner} is not reached: it may hold its last early answer")
 
     @contextmanager
     def _allowing(self, allow: Iterable[str] | str | Permissions | None) -> Iterator[None]:
@@ -366,6 +387,8 @@ class Registry:
             self.add_query(query)
         except Exception:
             old.courier.go_on()
+            if old.early_answers is not None:
+                old.early_answers.give_again()  # the sink does not hold it any more
             self.core.catalog.queries[before.name.lower()] = before
             queries[before.name] = old
             raise

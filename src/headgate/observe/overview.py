@@ -128,6 +128,33 @@ class QueryView:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSinkView:
+    """Where the results of a group go."""
+
+    kind: str
+    guarantee: str
+    delivered: Any
+    """The instant up to which it has everything, of all queries."""
+
+    waits: bool
+    """Whether it has yet to take a delivery. The next one is made when it has."""
+
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """Queries whose results go out together."""
+
+    queries: tuple[str, ...]
+    complete: Any
+    """The latest instant at which all of them are complete; None while there is none."""
+
+    sink: GroupSinkView | None
+    """None if the group only names them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """Everything that an engine runs, at one moment."""
 
@@ -141,9 +168,7 @@ class Overview:
     logs: Mapping[str, LogView]
     fragments: Mapping[str, FragmentView]
     queries: Mapping[str, QueryView]
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The queries of each group whose results go out together."""
-
+    groups: Mapping[str, GroupView] = field(default_factory=dict)
     troubles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What has failed and is tried again or stands still: streams, queries and sinks by name."""
 

@@ -41,6 +41,9 @@ class EarlyRows(Protocol):
     @property
     def results(self) -> list[Result]: ...
 
+    @property
+    def consistent(self) -> bool: ...
+
 
 class Shown(Protocol):
     """A running query, as far as it is shown."""
@@ -264,5 +267,6 @@ def _early(query: Shown, most: int) -> Table | None:
     found = answer.results
     shown = [(one.at, one.sign, *map(one.row.get, query.columns)) for one in found[-most:]]
     left = f"; the last {most} of {len(found)}" if len(found) > most else ""
-    said = f"early, up to {answer.upto}: these changes may still be withdrawn{left}"
+    unsure = "" if answer.consistent else ", and may show part of an update"
+    said = f"early, up to {answer.upto}: these changes may still be withdrawn{unsure}{left}"
     return words(("_time", "_change", *query.columns), shown, said)

@@ -135,6 +135,10 @@ class EarlyAnswers:
             come = come or self.stages.has_work()
         return self._next_us if come and not self.query.failed else None
 
+    def give_again(self) -> None:
+        """Let the next one be due, whether something has come or not."""
+        self._seen = {}
+
     def _come(self) -> dict[str, int]:
         """How many tuples have come of each stream and relation."""
         return most(one.inputs.tuples() for one in self.query.fragments)
@@ -232,8 +236,10 @@ class EarlyAnswers:
                 self._computed, self.trouble = coming, None
             self._afters, self.last = afters, self._answer(before)
         self._deliver()
-        settled = last is not None and _rows(last.table) > _rows(before)
-        if self._listeners and (settled or self.last.added or self.last.withdrawn):
+        told = last is not None and (
+            _rows(last.table) > _rows(before) or (last.consistent != self.last.consistent and last.table is not None)
+        )
+        if self._listeners and (told or self.last.added or self.last.withdrawn):
             for listener in self._listeners:
                 self.query.call(listener, self.last)
 
@@ -250,14 +256,14 @@ class EarlyAnswers:
 
         If it does not fit behind what is settled, nothing is known beyond that.
         """
-        computed, domain, upto = self._computed, self.query.domain, self._upto()
+        computed, domain, upto = self._computed, self.query.domain, self.upto()
         assert computed is not None
         newest = domain.moment(upto) if upto >= domain.origin else None
         tuples = computed.tuples if computed.still_fits() else self.query.tuples()
         return EarlyAnswer(self.query.complete, newest, tuples, computed.beyond(), before, computed.consistent)
 
-    def _upto(self) -> Tick:
-        """The instant up to which something is known: as far as what was computed last, if it fits."""
+    def upto(self) -> Tick:
+        """Return the instant up to which something is known: as far as what was computed last, if it fits."""
         assert self._computed is not None
         reached = self.query.reached
         return max(self._computed.upto, reached) if self._computed.still_fits() else reached
@@ -268,7 +274,7 @@ class EarlyAnswers:
         if connector is None or answer is None or self._computed is None or outbox.held:
             return
         if sinks.takes_back(connector):
-            outbox.show_early(answer.table, self.query.reached, self._upto(), answer.tuples)
+            outbox.show_early(answer.table, self.query.reached, self.upto(), answer.tuples)
         elif sinks.partial(connector):
             outbox.put_partial(difference(answer.table, answer.before), self.query.reached, answer.tuples)
 

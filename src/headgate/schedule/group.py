@@ -26,10 +26,10 @@ from headgate.catalog.sinks import SINKS
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.reflects import most
-from headgate.deliver.sinks.sink import Delivery, GroupSink, within
+from headgate.deliver.sinks.sink import Delivery, GroupSink, overlaps, within
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
-from headgate.log.chunk import Chunk, span
+from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact, Journal
 from headgate.log.links import link
 from headgate.schedule.common import common_instant
@@ -221,7 +221,7 @@ class GatheredSink:
                 ([query for query in queries if query.outbox is outbox], chunk)
                 for outbox in outboxes
                 for chunk in outbox.log.chunks
-                if _overlaps(chunk, delivery)
+                if overlaps(chunk, delivery.after, delivery.until)
             ]
             linked = [replace(chunk, path=self.folder / f"{place:05d}.kept") for place, (_, chunk) in enumerate(found)]
             for (_, chunk), copy in zip(found, linked, strict=True):
@@ -241,12 +241,6 @@ def _tuples(query: RunningQuery, delivery: Delivery) -> dict[str, int]:
     """
     known = {stream: delivery.tuples[stream] for stream in query.streams() if stream in delivery.tuples}
     return known if len(known) == len(query.streams()) else {}
-
-
-def _overlaps(chunk: Chunk, delivery: Delivery) -> bool:
-    """Whether a chunk may hold results of a delivery, by what its file says of its timestamps."""
-    known = span(pq.read_metadata(chunk.path), "_time")
-    return known is None or (known[1] > delivery.after and known[0] <= delivery.until)
 
 
 def _results(kept: Sequence[Kept], delivery: Delivery) -> Iterator[tuple[RunningQuery, pa.Table]]:

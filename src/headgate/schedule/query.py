@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +14,13 @@ import pyarrow as pa
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, in_line
+from headgate.deliver.bags import net
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.pages import read_page
-from headgate.deliver.reflects import Label, Reflects, label, most
+from headgate.deliver.reflects import Label, Reflects, in_words, label, most
 from headgate.deliver.sinks.console import ConsoleSink
-from headgate.deliver.sinks.sink import Result, in_order
+from headgate.deliver.sinks.sink import Result, in_order, overlaps, within
 from headgate.delta.program import Kept
 from headgate.errors import UserError
 from headgate.execute.fragment import RESTARTS, Fragment
@@ -43,6 +46,19 @@ from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
     from headgate.schedule.family import Membership
+
+
+SEEN_BYTES = 2**26
+"""The rows of a snapshot are kept for the next one, if they are not more than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The rows of a relation at an instant."""
+
+    at: Tick
+    rows: pa.Table | None
+    """None if there never were any."""
 
 
 class RunningQuery:
@@ -77,14 +93,15 @@ class RunningQuery:
         self.early_answers = EarlyAnswers(self) if definition.early is not None else None
         """What it answers before its input is complete, if it is to."""
         if self.early_answers is not None and isinstance(outbox.sink, ConsoleSink):
-            shown = outbox.sink.early
-            self.early_answers.listen(lambda answer: shown(self.name, answer.added, answer.withdrawn))
+            self.early_answers.listen(partial(_print_early, self.name, outbox.sink))
         self._trouble: UserError | None = None
         self.complaints: list[UserError] = []
         """Errors of listeners that were not raised yet."""
         self.closed = False
         """Whether it has ended: it was dropped, another one is in its place, or its engine was closed."""
         self._views: list[LiveView] = []
+        self.seen: Seen | None = None
+        """The rows of the last snapshot, from which the next one goes on."""
 
     def __repr__(self) -> str:
         if self.closed:
@@ -326,6 +343,23 @@ class RunningQuery:
             tables = list(map(self.membership.own, tables))
         return tables, labels
 
+    def rows_at(self, instant: Tick, chunks: Sequence[Chunk]) -> pa.Table | None:
+        """Return the rows of its relation at an instant up to which it is complete; None if there never were any.
+
+        `chunks` are its results. Those that were read for an earlier instant are not read again, unless the rows of
+        that instant were too many to be kept.
+        """
+        seen = self.seen
+        after, before = (None, None) if seen is None or seen.at > instant else (seen.at, seen.rows)
+        if after == instant:
+            return before
+        read = (chunk.table() for chunk in chunks if overlaps(chunk, after, instant))
+        own = read if self.membership is None or not self.shares_outbox else map(self.membership.own, read)
+        rows = net([*within(own, after, instant)], before)
+        if (seen is None or seen.at < instant) and (rows is None or rows.nbytes <= SEEN_BYTES):
+            self.seen = Seen(instant, rows)
+        return rows
+
     @property
     def elsewhere(self) -> str | None:
         """Where its results go, if they are not kept; None if they are."""
@@ -543,3 +577,7 @@ class RunningQuery:
             fragment.check_files()
         for log in logs:
             log.sweep()
+
+
+def _print_early(query: str, console: ConsoleSink, answer: EarlyAnswer) -> None:
+    console.early(query, answer.added, answer.withdrawn, answer.consistent, in_words(label(answer.tuples, answer.upto)))

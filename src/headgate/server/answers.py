@@ -3,7 +3,7 @@
 {"kind": "query", "name": "totals", "did": "created"}
 {"kind": "listing", "columns": ["name"], "rows": [["totals"]]}
 {"kind": "why", "query": "totals", "held_by": "sales", ..., "text": "..."}
-{"kind": "snapshot", "at": 17, "queries": {"totals": [{"shop": "a"}]}}
+{"kind": "snapshot", "at": 17, "partial": false, "tuples": {"sales": 4}, "queries": {"totals": [{"shop": "a"}]}}
 {"kind": "explanation", "text": "..."}
 """
 
@@ -34,6 +34,8 @@ class SnapshotTaken(Protocol):
     """The rows of several queries at one instant."""
 
     at: Any
+    partial: bool
+    reflects: Mapping[str, Any]
 
     def __iter__(self) -> Any: ...
 
@@ -98,5 +100,7 @@ def _snapshot(taken: SnapshotTaken, limits: Limits) -> dict[str, Any]:
     return {
         "kind": "snapshot",
         "at": plain(taken.at),
+        "partial": taken.partial,
+        "tuples": {stream: one.tuples for stream, one in taken.reflects.items()},
         "queries": {name: list(rows_of([table])) for name, table in tables.items()},
     }

@@ -211,6 +211,16 @@ def engine_metrics(overview: Overview) -> Iterator[Metric]:
         ["query"],
         [([name], float(one.sink.trouble is not None)) for name, one in queries.items()],
     )
+    yield gauge(
+        "headgate_group_sink_failed",
+        "1 if the sink of a group of queries takes no results.",
+        ["group"],
+        [
+            ([name], float(one.sink.trouble is not None))
+            for name, one in _some(overview.groups).items()
+            if one.sink is not None
+        ],
+    )
 
 
 def _some(everything: Mapping[str, V]) -> dict[str, V]:

@@ -1,24 +1,33 @@
 """WhiteWater's experiments on consistency (paper 003, section 6): early answers of joins, by every method.
 
-Batches of tuples come, with pauses between them; nothing is settled, so that every answer is an early one. All methods
-get the same batches in turn, each in an engine of its own. The clock of an engine is moved by the time that its own
-turns really take.
+Batches of tuples come in cycles: in some turns of a cycle one comes, in the others none does. Nothing is settled, so
+that every answer is an early one. All methods get the same batches, each in an engine of its own. They take each turn
+one after another, in an order that is drawn anew for each turn. The clock of an engine is moved by the time that its
+own turns really take.
+
+Medians count: a collection of garbage, a plan that is compiled or other work on the machine hits some turn of some
+method. What a turn takes is compared with the middle of all methods in that turn, and of these ratios the median over
+the cycles is taken, for each turn of a cycle by itself.
 
     consistent      share of turns after which the answer is known to be consistent
-    latency         from a batch that comes to the first answer that has all of it, and may be given at its level
-    throughput      tuples by the time in which they were taken, until nothing is under way; by the clock, and by the
-                    processor time of Spark and of this process, which other work on the machine does not change
+    latency         from a batch that comes to the first answer that has all of it, and may be given at its level: the
+                    mean over the batches of a cycle
+    throughput      tuples of a cycle by the time of its turns; by the clock, and by the processor time of Spark and of
+                    this process, which other work on the machine hardly changes
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
 from statistics import fmean, median
 from time import perf_counter
+from typing import TypeAlias
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -35,12 +44,26 @@ from headgate.schedule.early import EarlyAnswers
 ROWS = 60
 """Tuples of a stream in a batch."""
 
-KEYS = 400
-PAUSES = 0.35
-"""The share of turns in which nothing comes."""
+KEYS = 700
+"""So many that no answer gets too large to be given early, however long it is measured."""
 
-WARM_UP = 4
+CYCLE = (True, True, True, False, False)
+"""In which turns of a cycle a batch comes."""
+
+WARM_UP = 2
+"""Cycles that do not count: programs are compiled, and the window of the streams fills."""
+
+FEWEST = 5
+"""Cycles that count, at the least."""
+
+PAUSES = 0.35
+"""The share of turns in which nothing comes, where distances are measured."""
+
 MOST_TURNS = 60
+"""Until nothing is under way."""
+
+Batch: TypeAlias = Mapping[str, Sequence[tuple[int, tuple[int, ...]]]]
+"""The tuples that come on each stream; nothing in a pause."""
 
 WAYS: dict[str, tuple[str, str, str]] = {
     "none": ("none", "fused", "1 second"),
@@ -91,6 +114,10 @@ BINS = (0, 10, 20, 50, 100, 200, 500)
 """Borders of the histogram of distances, in changes of the answer."""
 
 
+ByPlace: TypeAlias = dict[int, list[float]]
+"""What was measured, by the place of the turn in its cycle."""
+
+
 @dataclass(slots=True)
 class Measured:
     """What one way has done for one query."""
@@ -99,26 +126,31 @@ class Measured:
     known: int = 0
     """Turns after which the answer is known to be consistent."""
 
-    busy_us: int = 0
-    processor_s: float = 0
-    tuples: int = 0
+    busy_s: ByPlace = field(default_factory=lambda: defaultdict(list))
+    processor_s: ByPlace = field(default_factory=lambda: defaultdict(list))
+    latency_s: ByPlace = field(default_factory=lambda: defaultdict(list))
+    cycle_busy_s: float = 0
+    cycle_processor_s: float = 0
+    """Of a cycle: what it takes."""
+
+    cycle_tuples: int = 0
     runs: int = 0
-    latencies: list[int] = field(default_factory=list)
     results: int = 0
     """How many changes the answer has at the end."""
 
     @property
     def throughput(self) -> float:
-        return self.tuples * 1e6 / max(self.busy_us, 1)
+        """Tuples by the second."""
+        return self.cycle_tuples / self.cycle_busy_s
 
     @property
     def by_processor(self) -> float:
         """Tuples by the second of processor time."""
-        return self.tuples / max(self.processor_s, 1e-6)
+        return self.cycle_tuples / self.cycle_processor_s
 
     @property
     def latency_ms(self) -> float:
-        return fmean(self.latencies) / 1e3 if self.latencies else float("nan")
+        return 1e3 * fmean(map(median, self.latency_s.values()))
 
 
 class Driven:
@@ -135,8 +167,9 @@ class Driven:
         )
         self.measured = Measured()
         self.came = dict.fromkeys(streams, 0)
-        self._waiting: list[tuple[int, dict[str, int]]] = []
-        """Batches that no answer has yet, with the time at which they came."""
+        self._waiting: list[tuple[int, int, dict[str, int]]] = []
+        """Batches that no answer has yet: their turn, the time at which they came, and the label of an answer that has
+        them."""
 
     @property
     def early(self) -> EarlyAnswers:
@@ -148,27 +181,30 @@ class Driven:
     def rests(self) -> bool:
         return self.early.next_us() is None
 
-    def turn(self, batch: Mapping[str, Sequence[tuple[int, tuple[int, ...]]]], counts: bool) -> None:
+    def turn(self, number: int, batch: Batch, counts: bool) -> None:
         """Let a batch come, if there is one, and take one turn."""
         begun, used = perf_counter(), processor_s(self.spark)
         for stream, rows in batch.items():
             self.engine.push(stream, rows)
             self.came[stream] += len(rows)
         if batch:
-            self._waiting.append((self.clock.now_us(), dict(self.came)))
+            self._waiting.append((number if counts else -1, self.clock.now_us(), dict(self.came)))
         self.engine.step()
-        taken_us = round((perf_counter() - begun) * 1e6)
-        self.clock.move_by(taken_us)
-        one, reflected = self.measured, self.reflected()
-        through = [since for since, label in self._waiting if all(reflected[name] >= n for name, n in label.items())]
+        if self.early.trouble is not None:
+            raise self.early.trouble
+        taken_s, worked_s = perf_counter() - begun, processor_s(self.spark) - used
+        self.clock.move_by(round(taken_s * 1e6))
+        one, reflected, place = self.measured, self.reflected(), number % len(CYCLE)
+        through = [came for came in self._waiting if all(reflected[name] >= n for name, n in came[2].items())]
         self._waiting = self._waiting[len(through) :]
+        for turn, since_us, _ in through:
+            if turn >= 0:
+                one.latency_s[turn % len(CYCLE)].append((self.clock.now_us() - since_us) / 1e6)
         if counts:
             one.turns += 1
-            one.busy_us += taken_us
-            one.processor_s += processor_s(self.spark) - used
-            one.tuples += sum(len(rows) for rows in batch.values())
+            one.busy_s[place].append(taken_s)
+            one.processor_s[place].append(worked_s)
             one.known += self.known()
-            one.latencies += [self.clock.now_us() - since for since in through]
 
     def known(self) -> bool:
         """Say whether the answer of the last turn is known to be consistent, or would be by its labels."""
@@ -189,38 +225,40 @@ class Driven:
         answer = self.engine.query("q").early()
         return nothing if answer is None else {**nothing, **answer.tuples}
 
-    def rest(self, counts: bool) -> None:
-        """Take turns until nothing is under way."""
+    def rest(self) -> None:
+        """Take turns, which do not count, until nothing is under way."""
         for _ in range(MOST_TURNS):
             if self.rests:
                 return
-            self.turn({}, counts)
+            self.turn(0, {}, counts=False)
 
     def end(self) -> Measured:
         """Return what was measured."""
         answer, stages = self.engine.query("q").early(), self.early.stages
         self.measured.results = len(answer.results) if answer is not None else 0
         self.measured.runs = stages.runs if stages is not None else 0
+        self.measured.cycle_tuples = ROWS * len(self.came) * sum(CYCLE)
         return self.measured
 
 
 def turns(seconds: float) -> int:
     """How many steps the progress bar has."""
-    return (len(QUERIES) + len(CHAINS)) * (WARM_UP + turns_of(seconds)) + len(APART) * 3 * turns_of(seconds)
+    all_cycles = (len(QUERIES) + len(CHAINS)) * (WARM_UP + cycles(seconds)) + WARM_UP
+    return len(CYCLE) * (all_cycles + len(APART) * cycles(seconds))
 
 
-def turns_of(seconds: float) -> int:
-    """How many turns each query takes."""
-    return max(8, round(seconds))
+def cycles(seconds: float) -> int:
+    """How many cycles of each query count."""
+    return max(FEWEST, round(seconds * 0.6))
 
 
 def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
     """Runs all queries in all ways."""
-    many = turns_of(seconds)
-    by_way(spark, QUERIES["Q1"], WARM_UP, lambda: None)  # while Java compiles, whatever comes first is slow
+    many = cycles(seconds)
+    by_way(spark, QUERIES["Q1"], 0, done)  # while Java compiles, whatever comes first is slow
     by_joins = {name: by_way(spark, text, many, done) for name, text in QUERIES.items()}
     by_inputs = {name: by_way(spark, text, many, done) for name, text in CHAINS.items()}
-    apart = {name: distances(spark, QUERIES[name], many * 3, done) for name in APART}
+    apart = {name: distances(spark, QUERIES[name], many * len(CYCLE), done) for name in APART}
     shares = Grid(
         "Share of turns after which the answer is known to be consistent, and epochs of stages (Q3)",
         ("", *QUERIES, *CHAINS, "epochs, Q3"),
@@ -299,54 +337,66 @@ def _all(*some: Mapping[str, Mapping[str, Measured]]) -> list[Mapping[str, Measu
     return [found for one in some for found in one.values()]
 
 
-def batches(count: int, streams: Sequence[str], seed: int) -> list[dict[str, list[tuple[int, tuple[int, ...]]]]]:
-    """Random batches of tuples, some of which are empty."""
+def batches(come: Iterable[bool], streams: Sequence[str], seed: int) -> list[Batch]:
+    """Random tuples for each turn in which a batch comes, nothing for the others."""
     chance = np.random.default_rng(seed)
-    found = list[dict[str, list[tuple[int, tuple[int, ...]]]]]()
-    for turn in range(count):
-        if turn and chance.random() < PAUSES:
-            found.append({})
-            continue
-        found.append(
-            {
-                name: [
-                    (turn * 10 + 1 + place * 9 // ROWS, (int(k), int(j), int(v)))
-                    for place, (k, j, v) in enumerate(chance.integers(0, KEYS, (ROWS, 3)))
-                ]
-                for name in streams
-            }
-        )
-    return found
+    return [
+        {
+            name: [
+                (turn * 10 + 1 + place * 9 // ROWS, (int(k), int(j), int(v)))
+                for place, (k, j, v) in enumerate(chance.integers(0, KEYS, (ROWS, 3)))
+            ]
+            for name in (streams if comes else ())
+        }
+        for turn, comes in enumerate(come)
+    ]
 
 
 def by_way(spark: SparkSession, text: str, count: int, done: Callable[[], None]) -> dict[str, Measured]:
-    """Runs a query in all ways, in turn, on the same tuples."""
+    """Runs so many cycles of a query in all ways, on the same tuples, after those that do not count."""
+    chance = random.Random(7)
     with ExitStack() as stack:
         driven = []
         for way in WAYS:
             clock = ManualClock()
             driven.append(Driven(spark, stack.enter_context(Engine(spark, clock=clock)), clock, way, text))
-        streams = list(driven[0].came)
-        for turn, batch in enumerate(batches(WARM_UP + count, streams, seed=7)):
-            for one in driven if turn % 2 else reversed(driven):
-                one.turn(batch, counts=turn >= WARM_UP)
-                if turn == WARM_UP - 1:
-                    one.rest(counts=False)
+        come = CYCLE * (WARM_UP + count)
+        for turn, batch in enumerate(batches(come, list(driven[0].came), seed=7)):
+            for one in chance.sample(driven, len(driven)):
+                one.turn(turn, batch, counts=turn >= WARM_UP * len(CYCLE))
             done()
         for one in driven:
-            one.rest(counts=True)
-        return {one.way: one.end() for one in driven}
+            one.rest()
+        found = {one.way: one.end() for one in driven}
+    if count:
+        busy = of_a_cycle({way: one.busy_s for way, one in found.items()})
+        processor = of_a_cycle({way: one.processor_s for way, one in found.items()})
+        for way, measured in found.items():
+            measured.cycle_busy_s, measured.cycle_processor_s = busy[way], processor[way]
+    return found
+
+
+def of_a_cycle(found: Mapping[str, ByPlace]) -> dict[str, float]:
+    """What a cycle takes in each way, given what each turn of each cycle took."""
+    total = dict.fromkeys(found, 0.0)
+    for place in next(iter(found.values())):
+        middles = [median(turns) for turns in zip(*(one[place] for one in found.values()), strict=True)]
+        for way, one in found.items():
+            ratios = [took / middle for took, middle in zip(one[place], middles, strict=True)]
+            total[way] += median(middles) * median(ratios)
+    return total
 
 
 def distances(spark: SparkSession, text: str, count: int, done: Callable[[], None]) -> list[int]:
     """How many changes of the answer lie between two consistent states, if nothing is done about consistency."""
-    clock, found, since = ManualClock(), list[int](), 0
+    clock, chance, found, since = ManualClock(), random.Random(11), list[int](), 0
+    come = [not turn or chance.random() >= PAUSES for turn in range(count)]
     with Engine(spark, clock=clock) as engine:
         one = Driven(spark, engine, clock, "none", text)
         changes = list[int]()
         engine.query("q").on_early(lambda answer: changes.append(len(answer.added) + len(answer.withdrawn)))
-        for batch in batches(count, list(one.came), seed=11):
-            one.turn(batch, counts=False)
+        for turn, batch in enumerate(batches(come, list(one.came), seed=11)):
+            one.turn(turn, batch, counts=False)
             done()
             since += sum(changes)
             changes.clear()

@@ -31,6 +31,8 @@ class ConsoleSink:
 
     def __init__(self, *_: object, console: Console | None = None) -> None:
         self.console = console or Console(soft_wrap=True, highlight=False)
+        self._unsure = False
+        """Whether the early answer that was printed last is not known to be consistent."""
 
     def deliver(self, delivery: Delivery) -> None:
         """Print the first results, how many more there are, and up to when they are complete."""
@@ -44,14 +46,24 @@ class ConsoleSink:
             if delivery.complete is not None:
                 self.console.print(f"{delivery.query} complete up to {delivery.complete}", markup=False)
 
-    def early(self, query: str, added: Sequence[Result], withdrawn: Sequence[Result]) -> None:
-        """Print what has changed in an early answer: first the results that do not hold any more."""
+    def early(
+        self, query: str, added: Sequence[Result], withdrawn: Sequence[Result], consistent: bool, reflects: str
+    ) -> None:
+        """Print what has changed in an early answer: first the results that do not hold any more.
+
+        Those of an answer that is not known to be consistent are marked, and it is said when the answer is, and which
+        input it `reflects` then.
+        """
+        unsure = "" if consistent else "? "
         with PRINTING:
-            for mark, some in (("withdrawn ", withdrawn), ("", added)):
+            for mark, some in (("withdrawn ", withdrawn), (unsure, added)):
                 for result in some[:SHOWN]:
                     self.console.print(f"{query} {mark}{result}", markup=False)
                 if len(some) > SHOWN:
                     self.console.print(f"{query} {mark}~ ... and {len(some) - SHOWN} more", markup=False)
+            if consistent and self._unsure:
+                self.console.print(f"{query} ~ is consistent{reflects and f': {reflects}'}", markup=False)
+            self._unsure = not consistent
 
     def delivered(self) -> int | None:
         """Unknown: what was printed cannot be read back."""

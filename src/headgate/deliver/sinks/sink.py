@@ -15,10 +15,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.catalog.entries import Connector
 from headgate.deliver.reflects import Label, label
+from headgate.log.chunk import Chunk, span
 from headgate.sql import result_order
 from headgate.ticks import Tick
 
@@ -179,6 +181,12 @@ def ticks_of(table: pa.Table) -> pa.ChunkedArray:
     if pa.types.is_timestamp(times.type):
         times = times.cast(pa.timestamp("us", times.type.tz))
     return times.cast(pa.int64())
+
+
+def overlaps(chunk: Chunk, after: Tick | None, until: Tick) -> bool:
+    """Whether a chunk may hold results of (after, until], by what its file says of its timestamps."""
+    known = span(pq.read_metadata(chunk.path), "_time")
+    return known is None or ((after is None or known[1] > after) and known[0] <= until)
 
 
 def within(tables: Iterable[pa.Table], after: Tick | None, until: Tick) -> Iterator[pa.Table]:
