@@ -127,6 +127,7 @@ def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: 
         engine.push("owners", [("a", "me", "upsert", "2026-01-01T00:00:00")])
         engine.push("staff", [("a", "you", "+", "2026-01-01T00:00:00")])
         engine.push("subscribers", [("a", 25.0, "+", "2026-01-01T00:00:00")])
+        engine.push("watchers", [(1, "a", 5, "+", "2026-01-01T00:00:00")])
         engine.advance("2026-01-01T00:02:00")
         engine.advance(120)
         (asked,) = blocks("docs/cql.md", "sql")
