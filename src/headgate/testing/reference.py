@@ -424,6 +424,8 @@ class _Reference(Windows):
                 [exp.column(exp.to_identifier(name, quoted=True)) for name, _ in stream.columns] if star else [item]
             )
         copy.set("expressions", [*items, exp.column("_position")])
+        for node in [node for node in copy.find_all(exp.CurrentTime, exp.Column) if is_current_time(node)]:
+            node.replace(exp.column("element_time"))  # a tuple is seen at its own instant only
         (name,) = holder
         self.fill(name, columns, [(*row, ts, position) for position, (ts, row) in enumerate(stream.tuples)])
         found, rows = self.run(copy.sql("duckdb", copy=False))
