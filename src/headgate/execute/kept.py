@@ -36,8 +36,8 @@ WORTH_AFTER = 1
 MOST_PLANS = 600
 """So many plans are kept; the one that was not used for longest goes first."""
 
-KEPT_ROWS = 20_000
-"""Statements that read more rows are planned each time. Rows go to Spark with the task, and it warns of large ones."""
+KEPT_ROWS = 50_000
+"""Statements that read more rows are planned each time: more than one task may run them."""
 
 RETURNS = 20
 """So often a set of empty inputs is served by a plan for more inputs before it is worth one of its own."""
