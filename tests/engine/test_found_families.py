@@ -507,9 +507,7 @@ def test_windows_with_the_same_lengths_are_one_constant(spark: SparkSession) -> 
         engine.execute(DEFINED)
         engine.execute(";".join(of_lengths(LENGTHS[4], range(1, 9))))
         assert families(engine) == {"family of q0": 8}
-        assert "its constants are 2, 5\n" in engine.query("q4").explain() + "\n" or (
-            "its constants are 1, 5\n" in engine.query("q4").explain()
-        )
+        assert "its constants are 1.0, 5\n" in engine.query("q4").explain()
 
 
 @pytest.mark.parametrize("lengths", [[9] * 5, [*range(1, 10)] * 4])
@@ -562,12 +560,13 @@ def test_a_family_of_several_lengths_goes_on_after_a_restart(spark: SparkSession
                         fragment.move_state()
         for first in (4, 6):
             with Engine(spark, directory) as engine:
-                assert families(engine) == ({"family of q0": 5} if setting == "on" else {})
+                assert list(families(engine).values()) == ([5] if setting == "on" else [])
                 play(engine, first, first + 1)
                 engine._running.checkpoint()
         with Engine(spark, directory) as engine:
             if setting == "on":
-                assert "[RANGE 1]" in engine.query("q2").explain() or "[ROWS 1]" in engine.query("q2").explain()
+                said = engine.query("q2").explain()
+                assert all(f"[{text.split('[')[1].split(' ')[0]} {length}]" in said for length in (1, 2, 3, 4))
             play(engine, 8, 9)
             return answers(engine)
 
