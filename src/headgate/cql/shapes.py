@@ -138,7 +138,7 @@ class Alike:
         for text in self.texts:
             tree = parse(text)[0]
             query = tree.args["query"] if isinstance(tree, CreateQuery) else tree
-            found.add(tuple(int(window.args[part]) for window, part in _lengths_in(query)))
+            found.add(tuple(int(window.args[part]) for window, part in lengths_in(query)))
         return found
 
 
@@ -195,7 +195,7 @@ def found(
     into = (
         (created.args.get("format"), bool(created.args.get("from_beginning"))) if created is not None else (None, False)
     )
-    windows = _lengths_in(slotted)
+    windows = lengths_in(slotted)
     numbers = [window.args[part] for window, part in windows]
     for window, part in windows:
         window.set(part, "0")
@@ -265,7 +265,7 @@ def _slots(lengths: Lengths) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     return [(tuple(same), tuple(sorted(set(own)))) for own, same in windows.items() if len(set(own)) > 1]
 
 
-def _lengths_in(tree: exp.Expression) -> list[tuple[StreamWindow, str]]:
+def lengths_in(tree: exp.Expression) -> list[tuple[StreamWindow, str]]:
     """Where a query says the length of a window by a whole number."""
     return [
         (window, part)
@@ -282,7 +282,7 @@ def _lengths_in(tree: exp.Expression) -> list[tuple[StreamWindow, str]]:
 def _with_slots(tree: exp.Expression, shape: Shape) -> tuple[exp.Expression, dict[str, str]]:
     """The tree with columns of the member in the place of lengths, and the CHECKs of these columns."""
     tree, checks = tree.copy(), dict[str, str]()
-    windows, slots = _lengths_in(tree), _slots(shape.lengths)
+    windows, slots = lengths_in(tree), _slots(shape.lengths)
     for number, (same, values) in enumerate(slots, len(shape.types) - len(slots) + 1):
         checks[f"c{number}"] = f"c{number} IN ({', '.join(map(str, values))})"
         for position in same:
