@@ -147,6 +147,29 @@ def test_queries_with_other_windows_or_types_of_constants_are_not_alike() -> Non
     )
 
 
+def test_a_script_tells_which_lengths_its_statements_have() -> None:
+    texts = [
+        f"CREATE QUERY q{n} AS SELECT k FROM s [RANGE {length} SECONDS SLIDE 2 SECONDS] WHERE v > {n}"
+        for n, length in enumerate((5, 60, 5))
+    ]
+    other = "CREATE QUERY a AS SELECT k FROM s [RANGE {} SECONDS SLIDE {} SECONDS] WHERE v > 1"
+    script = shapes.Script(";".join([*texts, other.format(1, 3), other.format("1.5", 2)]))
+    found = script.alike(texts[0])
+    assert (found.same, found.similar, found.lengths()) == (2, 3, {(5,), (60,)})
+    alone = script.alike(other.format(1, 3))
+    assert (alone.same, alone.similar, alone.lengths()) == (1, 1, set())
+    many = shapes.Script(";".join(other.format(n, 2) for n in range(1, 11)))
+    assert (many.alike(other.format(1, 2)).similar, many.alike(other.format(1, 2)).lengths()) == (10, set())
+
+
+def test_lengths_that_a_family_may_list() -> None:
+    assert shapes.may_be_listed({(n, 7, n) for n in range(8)})
+    assert not shapes.may_be_listed({(n,) for n in range(9)})
+    assert shapes.may_be_listed({(1, 5), (2, 6), (3, 6), (4, 5)})  # 4 lengths of one window, 2 of the other
+    assert not shapes.may_be_listed({(1, 5), (2, 6), (3, 7)})
+    assert not shapes.may_be_listed({(1, 5), (2,)})
+
+
 def test_a_query_of_the_shape_that_comes_later_is_a_row(spark: SparkSession) -> None:
     with Engine(spark) as engine:
         engine.execute(DEFINED)

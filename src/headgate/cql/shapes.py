@@ -136,7 +136,10 @@ class Alike:
         """The lengths of the windows in each of the texts."""
         found = set()
         for text in self.texts:
-            tree = parse(text)[0]
+            try:
+                tree = parse(text)[0]
+            except UserError:
+                continue  # it is said when it is compiled
             query = tree.args["query"] if isinstance(tree, CreateQuery) else tree
             found.add(tuple(int(window.args[part]) for window, part in lengths_in(query)))
         return found

@@ -166,7 +166,7 @@ class Membership:
     def explained(self, query: Query) -> str:
         """What `explain` says of the query."""
         family, count = self.family, len(self.family.members)
-        values = ", ".join(map(str, family.rows.wanted[self.number].values))
+        values = ", ".join(map(str, values_of(query.shape, family.lengths)))
         others = f"one of {count} queries that differ in constants only, and run as one program"
         return "\n".join(
             [
