@@ -150,6 +150,7 @@ class Script:
 
     def __init__(self, text: str) -> None:
         self._same: Counter[str] = Counter()
+        self._similar: Counter[str] = Counter()
         self._texts: dict[str, dict[str, str]] = {}
         """By the words without constants and lengths: by the words without constants, one of the texts."""
         try:
@@ -158,17 +159,18 @@ class Script:
             statements = []  # what is wrong with it is said when it is compiled
         for statement in statements:
             words = without_constants(statement)
+            wide = _without_lengths(words)
             self._same[words] += 1
-            if self._same[words] == 1:
-                self._texts.setdefault(_without_lengths(words), {})[words] = statement
+            self._similar[wide] += 1
+            self._texts.setdefault(wide, {}).setdefault(words, statement)
 
     def alike(self, statement: str) -> Alike:
         """The statements that are like one of them."""
         words = without_constants(statement)
-        texts = self._texts.get(_without_lengths(words), {})
-        similar = sum(self._same[one] for one in texts)
+        wide = _without_lengths(words)
+        texts = self._texts.get(wide, {})
         few = 1 < len(texts) <= MOST_LENGTHS
-        return Alike(self._same[words], similar, tuple(texts.values()) if few else ())
+        return Alike(self._same[words], self._similar[wide], tuple(texts.values()) if few else ())
 
 
 def found(
