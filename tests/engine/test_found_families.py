@@ -159,7 +159,7 @@ def test_a_script_tells_which_lengths_its_statements_have() -> None:
     alone = script.alike(other.format(1, 3))
     assert (alone.same, alone.similar, alone.lengths()) == (1, 1, set())
     many = shapes.Script(";".join(other.format(n, 2) for n in range(1, 11)))
-    assert (many.alike(other.format(1, 2)).similar, many.alike(other.format(1, 2)).lengths()) == (10, set())
+    assert (many.alike(other.format(1, 2)).similar, many.alike(other.format(1, 2)).lengths()) == (1, set())
 
 
 def test_lengths_that_a_family_may_list() -> None:
@@ -544,6 +544,21 @@ def test_one_length_or_too_many_make_a_family_for_each(spark: SparkSession, tmp_
         assert len(found) == len(set(lengths))
         facts = [one.to_json() for one in engine._running.registry.found.facts()]
     assert all(len(one["joined"]) == 4 and "v" not in one for one in facts)
+
+
+def test_few_queries_of_many_lengths_are_several_families(spark: SparkSession) -> None:
+    expected: list[dict[str, int]] = []
+
+    def work(engine: Engine) -> Results:
+        engine.execute(";".join(of_lengths(LENGTHS[0], [*range(1, 10)] * 2)))
+        expected.append(families(engine))
+        play(engine, 1, 4)
+        return answers(engine)
+
+    together, alone = both(spark, work)
+    assert together == alone
+    assert len(together) == 18
+    assert expected == [{"family of q0": 8, "family of q4": 8}, {}]
 
 
 def test_a_mistake_in_the_length_of_a_window_is_told_as_without_families(spark: SparkSession) -> None:

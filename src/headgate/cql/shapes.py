@@ -127,10 +127,10 @@ class Alike:
     """How many differ from it in constants only, with itself."""
 
     similar: int = 1
-    """How many differ from it in constants and lengths of windows only, with itself."""
+    """How many differ from it in constants and lengths of windows only, with itself; 1 if the lengths are too many."""
 
     texts: tuple[str, ...] = ()
-    """One of them for each combination of lengths; none if there are too many."""
+    """One of them for each combination of lengths; none if there is one only, or too many."""
 
     def lengths(self) -> set[tuple[int, ...]]:
         """The lengths of the windows in each of the texts."""
@@ -169,8 +169,9 @@ class Script:
         words = without_constants(statement)
         wide = _without_lengths(words)
         texts = self._texts.get(wide, {})
-        few = 1 < len(texts) <= MOST_LENGTHS
-        return Alike(self._same[words], self._similar[wide], tuple(texts.values()) if few else ())
+        if not 1 < len(texts) <= MOST_LENGTHS:
+            return Alike(self._same[words])
+        return Alike(self._same[words], self._similar[wide], tuple(texts.values()))
 
 
 def found(
