@@ -50,6 +50,10 @@ ON_DISK: list[tuple[EngineFact, str]] = [
     ),
     (ParameterChanged("q", "least", 61, "100"), '{"parameter": ["q", "least", 61, "100"]}'),
     (MemberJoined("q", "family of q", 3, None), '{"joined": ["q", "family of q", 3, null]}'),
+    (
+        MemberJoined("q", "family of q", 3, 7, ((5, 1), (60, 1))),
+        '{"joined": ["q", "family of q", 3, 7, [[5, 1], [60, 1]]], "v": 2}',
+    ),
     (MemberLeft("family of q", 3), '{"left": ["family of q", 3]}'),
     (SensorsDeclared("s", {"a": 3}, Fraction(1, 3)), '{"sensors": ["s", {"a": 3}, "1/3"]}'),
     (SensorsDeclared("s", {"a": 3}), '{"sensors": ["s", {"a": 3}, null]}'),

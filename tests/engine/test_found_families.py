@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,29 @@ def test_queries_with_other_windows_or_types_of_constants_are_not_alike() -> Non
     assert shapes.without_constants(other[0]) == shapes.without_constants(
         "CREATE QUERY z AS SELECT k FROM s [RANGE 5] WHERE v > 22"
     )
+
+
+def test_a_script_tells_which_lengths_its_statements_have() -> None:
+    texts = [
+        f"CREATE QUERY q{n} AS SELECT k FROM s [RANGE {length} SECONDS SLIDE 2 SECONDS] WHERE v > {n}"
+        for n, length in enumerate((5, 60, 5))
+    ]
+    other = "CREATE QUERY a AS SELECT k FROM s [RANGE {} SECONDS SLIDE {} SECONDS] WHERE v > 1"
+    script = shapes.Script(";".join([*texts, other.format(1, 3), other.format("1.5", 2)]))
+    found = script.alike(texts[0])
+    assert (found.same, found.similar, found.lengths()) == (2, 3, {(5,), (60,)})
+    alone = script.alike(other.format(1, 3))
+    assert (alone.same, alone.similar, alone.lengths()) == (1, 1, set())
+    many = shapes.Script(";".join(other.format(n, 2) for n in range(1, 11)))
+    assert (many.alike(other.format(1, 2)).similar, many.alike(other.format(1, 2)).lengths()) == (1, set())
+
+
+def test_lengths_that_a_family_may_list() -> None:
+    assert shapes.may_be_listed({(n, 7, n) for n in range(8)})
+    assert not shapes.may_be_listed({(n,) for n in range(9)})
+    assert shapes.may_be_listed({(1, 5), (2, 6), (3, 6), (4, 5)})  # 4 lengths of one window, 2 of the other
+    assert not shapes.may_be_listed({(1, 5), (2, 6), (3, 7)})
+    assert not shapes.may_be_listed({(1, 5), (2,)})
 
 
 def test_a_query_of_the_shape_that_comes_later_is_a_row(spark: SparkSession) -> None:
@@ -423,3 +446,168 @@ def test_queries_come_and_go_while_the_engine_runs(spark: SparkSession, text: st
             else:
                 assert instants == list(range(instants[0], last + 1)), query.name
         assert len(core(engine).members) > 4
+
+
+# windows of several lengths
+
+LONG = (3, 1, 2, 3, 2)
+"""The lengths of the windows of five queries."""
+
+LENGTHS = (
+    "SELECT symbol, SUM(price) AS total FROM ticks [RANGE {length}] WHERE symbol = '{symbol}' GROUP BY symbol "
+    "HAVING COUNT(*) > {least}",
+    "SELECT COUNT(*) AS n FROM ticks [RANGE {length} SLIDE 2] WHERE symbol = '{symbol}' AND price > {least}",
+    "SELECT * FROM ticks [ROWS {length}] WHERE symbol = '{symbol}' AND price > {least}",
+    "SELECT symbol, price FROM ticks [PARTITION BY symbol ROWS {length} RANGE {length}] WHERE price > {least}",
+    "SELECT ISTREAM t.price, m.mean FROM ticks [RANGE {length}] t, (SELECT symbol, AVG(price) AS mean "
+    "FROM ticks [RANGE {length}] GROUP BY symbol) m WHERE t.symbol = m.symbol AND t.price > {least}",
+)
+
+
+def of_lengths(text: str, lengths: Sequence[int], first: int = 0) -> list[str]:
+    """A query for each length, with constants of its own."""
+    return [
+        f"CREATE QUERY q{n} AS {text.format(symbol='AB'[n % 2], least=n % 3, length=length)}"
+        for n, length in enumerate(lengths, first)
+    ]
+
+
+@pytest.mark.parametrize("text", LENGTHS)
+@pytest.mark.parametrize("in_one_script", [True, False])
+def test_members_with_windows_of_several_lengths_answer_what_they_would_answer_alone(
+    spark: SparkSession, text: str, in_one_script: bool
+) -> None:
+    expected: list[dict[str, int]] = []
+
+    def work(engine: Engine) -> Results:
+        texts = of_lengths(text, LONG)
+        for script in [";".join(texts)] if in_one_script else texts:
+            engine.execute(script)
+        expected.append(families(engine))
+        play(engine, 1, 3)
+        engine.execute("DROP QUERY q1")
+        play(engine, 4, 6)
+        return answers(engine)
+
+    together, alone = both(spark, work)
+    assert together == alone
+    assert list(together) == ["q0", "q2", "q3", "q4"]
+    assert any(together.values())
+    assert together["q0"] != together["q2"]
+    assert expected == [{"family of q0": 5}, {}]
+
+
+def test_a_family_lists_the_lengths_of_the_script_that_makes_it(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        engine.execute(";".join(of_lengths(LENGTHS[0], (2, 3, 3, 5))))
+        engine.execute(";".join(of_lengths(LENGTHS[0], (5, 4, 3), 4)))
+        assert families(engine) == {"family of q0": 6}  # q5 has a length that is not listed
+        assert engine.query("q5").membership is None
+        said = engine.query("q3").explain()
+        assert "its constants are B, 0, 5" in said
+        for length in (2, 3, 5):
+            assert f"[RANGE {length}]" in said
+        engine.execute("DROP QUERY q0")
+        engine.execute(";".join(of_lengths(LENGTHS[0], (2,), 7)))  # no other member has that length any more
+        assert families(engine) == {"family of q0": 6}
+        play(engine, 1, 2)
+        engine.execute(";".join(of_lengths(LENGTHS[0], (2, 3, 2, 3), 8)))  # the family has begun
+        assert families(engine) == {"family of q0": 6, "family of q8": 4}
+
+
+def test_queries_before_a_family_bring_their_lengths(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        for text in of_lengths(LENGTHS[0], (7, 7, 6)):
+            engine.execute(text)
+        engine.execute(";".join(of_lengths(LENGTHS[0], (2, 3, 2), 3)))
+        assert families(engine) == {"family of q0": 6}
+
+
+def test_windows_with_the_same_lengths_are_one_constant(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        engine.execute(";".join(of_lengths(LENGTHS[4], range(1, 9))))
+        assert families(engine) == {"family of q0": 8}
+        assert "its constants are 1.0, 5\n" in engine.query("q4").explain()
+
+
+@pytest.mark.parametrize("lengths", [[9] * 5, [*range(1, 10)] * 4])
+def test_one_length_or_too_many_make_a_family_for_each(spark: SparkSession, tmp_path: Path, lengths: list[int]) -> None:
+    """What the journal says of such a family is what it said before families listed lengths."""
+    with Engine(spark, tmp_path) as engine:
+        engine.execute(DEFINED)
+        engine.execute(";".join(of_lengths(LENGTHS[0], lengths)))
+        found = families(engine)
+        assert sum(found.values()) == len(lengths)
+        assert len(found) == len(set(lengths))
+        facts = [one.to_json() for one in engine._running.registry.found.facts()]
+    assert all(len(one["joined"]) == 4 and "v" not in one for one in facts)
+
+
+def test_few_queries_of_many_lengths_are_several_families(spark: SparkSession) -> None:
+    expected: list[dict[str, int]] = []
+
+    def work(engine: Engine) -> Results:
+        engine.execute(";".join(of_lengths(LENGTHS[0], [*range(1, 10)] * 2)))
+        expected.append(families(engine))
+        play(engine, 1, 4)
+        return answers(engine)
+
+    together, alone = both(spark, work)
+    assert together == alone
+    assert len(together) == 18
+    assert expected == [{"family of q0": 8, "family of q4": 8}, {}]
+
+
+def test_a_mistake_in_the_length_of_a_window_is_told_as_without_families(spark: SparkSession) -> None:
+    said = []
+    for setting in ("on", "off"):
+        with Engine(spark) as engine:
+            engine.execute(f"SET families = '{setting}'; {DEFINED}")
+            for wrong in ("0", "99999999999999999999", "1.5"):
+                texts = of_lengths("SELECT * FROM ticks [ROWS {length}] WHERE price > {least}", (1, 2, 3, 4, 5))
+                texts[2] = texts[2].replace("ROWS 3", f"ROWS {wrong}")
+                try:
+                    engine.execute(";".join(texts))
+                    said.append((setting, wrong, "right"))
+                except UserError as error:
+                    said.append((setting, wrong, error.render()))
+                play(engine, 1, 2)
+                said.append((setting, wrong, str(answers(engine))))
+                for query in engine.queries():
+                    engine.execute(f"DROP QUERY {query.name}")
+    half = len(said) // 2
+    assert [one[1:] for one in said[:half]] == [one[1:] for one in said[half:]]
+
+
+@pytest.mark.parametrize("text", [LENGTHS[0], LENGTHS[2]])
+def test_a_family_of_several_lengths_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    """Its program is the same also if the members that had a length have gone."""
+
+    def work(setting: str) -> Results:
+        directory = tmp_path / setting
+        with Engine(spark, directory) as engine:
+            engine.execute(f"SET families = '{setting}'; {DEFINED}; " + ";".join(of_lengths(text, (1, 4, 2, 4, 2, 3))))
+            play(engine, 1, 3)
+            engine.execute("DROP QUERY q0")
+            for query in core(engine).programs():
+                for fragment in query.fragments:
+                    if fragment.program.synopses:
+                        fragment.move_state()
+        for first in (4, 6):
+            with Engine(spark, directory) as engine:
+                assert list(families(engine).values()) == ([5] if setting == "on" else [])
+                play(engine, first, first + 1)
+                engine._running.checkpoint()
+        with Engine(spark, directory) as engine:
+            if setting == "on":
+                said = engine.query("q2").explain()
+                assert all(f"[{text.split('[')[1].split(' ')[0]} {length}]" in said for length in (1, 2, 3, 4))
+            play(engine, 8, 9)
+            return answers(engine)
+
+    together, alone = work("on"), work("off")
+    assert together == alone
+    assert any(together.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 from tools.duck import Duck, catalog_of, variants
@@ -34,9 +34,12 @@ Cutting = tuple[list[int], list[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A query of the shape: its constants, the instant behind which it sees its streams, and when it is dropped."""
+    """A query of the shape: its constants, the lengths of its windows, the instant behind which it sees its streams, and
+    when it is dropped.
+    """
 
     values: Row
+    windows: tuple[int, ...]
     start: int
     end: int
 
@@ -76,7 +79,7 @@ def filters(draw: st.DrawFn) -> str:
 
 @st.composite
 def found(draw: st.DrawFn) -> Found:
-    """A random query that has a shape, and members of its family."""
+    """A random query that has a shape, and members of its family, which may list several lengths of windows."""
     text = draw(st.one_of(filters(), filters(), queries(1)))
     case = Case("found", text, STREAMS, RELATIONS, (), draw(inputs(8)), HORIZON, keys=KEYS)
     case = replace(case, range=draw(st.sampled_from(["closed", "half-open"])))
@@ -87,7 +90,13 @@ def found(draw: st.DrawFn) -> Found:
         raise
     assert isinstance(query, Query)
     assume(query.shape is not None)
-    family = found_family(query, "family")
+    lengths = draw(_lengths(query))
+    several = replace(query, shape=shapes.with_lengths(query.shape, lengths)) if lengths else query
+    family = found_family(several, "family")
+    if family is None and lengths:
+        lengths, family = (), found_family(query, "family")
+    elif lengths:
+        event("windows of several lengths")
     assume(family is not None)
     assert family is not None
     later = shapes.takes_later(family.plan) and not query.plan.opens
@@ -95,10 +104,22 @@ def found(draw: st.DrawFn) -> Found:
     member = st.builds(
         Member,
         st.tuples(*(kinds[kind] for kind in query.shape.types)),
+        st.sampled_from(lengths or (query.shape.windows,)),
         st.integers(-1, HORIZON // 2) if later else st.just(-1),
         st.integers(HORIZON // 2, HORIZON + 1),
     )
-    return Found(case, query, family, draw(st.lists(member, min_size=1, max_size=4)))
+    return Found(case, several if lengths else query, family, draw(st.lists(member, min_size=1, max_size=4)))
+
+
+@st.composite
+def _lengths(draw: st.DrawFn, query: Query) -> shapes.Lengths:
+    """Lengths of the windows of a query and of others like it; none if the family is not to list any."""
+    own = query.shape.windows
+    if not own or query.plan.flowing or draw(st.integers(0, 3)) == 0:
+        return ()
+    more = draw(st.sets(st.tuples(*(st.sampled_from([1, 2, 3, 5]) for _ in own)), min_size=1, max_size=3))
+    found = {own, *more}
+    return tuple(sorted(found)) if len(found) > 1 and shapes.may_be_listed(found) else ()
 
 
 def alone(one: Found, member: Member) -> Case:
@@ -110,6 +131,8 @@ def alone(one: Found, member: Member) -> Case:
         if column.table == MEMBERS:
             value = member.values[int(column.name[1:]) - 1]
             column.replace(exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(value))
+    for (window, part), length in zip(shapes.lengths_in(tree), member.windows, strict=True):
+        window.set(part, str(length))
     seen = {
         name: [row for row in rows if name not in STREAMS or row[0] > member.start]
         for name, rows in one.case.input.items()
@@ -120,8 +143,13 @@ def alone(one: Found, member: Member) -> Case:
 @settings(max_examples=100, deadline=None)
 @given(one=found(), cutting=cuttings())
 def test_a_member_answers_what_its_query_answers_alone(one: Found, cutting: Cutting) -> None:
-    rows = [(member.start + 1, (number, *member.values), "+") for number, member in enumerate(one.members)]
-    rows += [(member.end, (number, *member.values), "-") for number, member in enumerate(one.members)]
+    shape = one.query.shape
+    values = [
+        shapes.values_of(replace(shape, values=member.values, windows=member.windows), shape.lengths)
+        for member in one.members
+    ]
+    rows = [(member.start + 1, (number, *values[number]), "+") for number, member in enumerate(one.members)]
+    rows += [(member.end, (number, *values[number]), "-") for number, member in enumerate(one.members)]
     kinds = {"number": "bigint"} | {f"c{n}": kind.lower() for n, kind in enumerate(one.query.shape.types, 1)}
     case = replace(
         one.case,

@@ -6,6 +6,9 @@
 Both are the shape `symbol = _members.c1 AND price > _members.c2`, the first with the constants 'A' and 10. A shape with
 a relation of constants is a family (`families`): one query in the place of many, which differ in the row that they are.
 
+Windows may differ in their lengths as well, if the family lists them (`with_lengths`): the length is one more constant
+of the member, and its column has a CHECK with the list.
+
 No value of a tuple makes a query of a family fail (`NEVER_FAIL`): if it could, one member would stop all others.
 
 A constant is taken out of the text where it cannot decide about a type: where WHERE, HAVING or ON compare it with a
@@ -16,10 +19,12 @@ where its answers go.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
+from collections.abc import Collection
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -29,7 +34,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Family, Query, Relation, Stream, View
 from headgate.cql.binder import BoundQuery, bind
 from headgate.cql.families import Members, over_members
-from headgate.cql.script import spans
+from headgate.cql.script import parse, spans
 from headgate.cql.syntax import CreateQuery, StreamOf, StreamWindow
 from headgate.cql.trees import unaliased
 from headgate.errors import UserError
@@ -44,7 +49,13 @@ from headgate.ticks import TimeDomain
 MEMBER = "number"
 """The column of the relation that holds the number of a member."""
 
+MOST_LENGTHS = 8
+"""So many combinations of lengths may the windows of one family have."""
+
 Entry: TypeAlias = Stream | Relation | View
+
+Lengths: TypeAlias = tuple[tuple[int, ...], ...]
+"""The combinations of lengths that the windows of a family may have, each with a number for each window."""
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Between)
 AROUND = (exp.And, exp.Or, exp.Not, exp.Paren)
@@ -76,6 +87,9 @@ NAMED = re.compile(r"^\s*CREATE\s+QUERY\s+\S+", re.IGNORECASE)
 CONSTANT = re.compile(r"\[[^]]*]|'[^']*'|\b[0-9][\w.]*")
 """A constant, or a window: queries whose windows differ are of different shapes."""
 
+LENGTH = re.compile(r"\b(RANGE|ROWS)\s+[0-9]+(?![\w.])", re.IGNORECASE)
+"""The length of a window."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
@@ -83,6 +97,12 @@ class Shape:
 
     key: tuple[Any, ...]
     """Equal for queries of the same shape."""
+
+    wide: tuple[Any, ...]
+    """Equal for queries that differ in the lengths of windows too."""
+
+    windows: tuple[int, ...]
+    """The lengths of its windows that are whole numbers."""
 
     types: tuple[str, ...]
     """The types of its constants, in the order in which they stand in the text."""
@@ -95,6 +115,63 @@ class Shape:
     """What was defined when the query was."""
 
     origin: str = ""
+    lengths: Lengths = ()
+    """The lengths that its family lists; empty if all have its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """The statements of a script that are like one of them."""
+
+    same: int = 1
+    """How many differ from it in constants only, with itself."""
+
+    similar: int = 1
+    """How many differ from it in constants and lengths of windows only, with itself; 1 if the lengths are too many."""
+
+    texts: tuple[str, ...] = ()
+    """One of them for each combination of lengths; none if there is one only, or too many."""
+
+    def lengths(self) -> set[tuple[int, ...]]:
+        """The lengths of the windows in each of the texts."""
+        found = set()
+        for text in self.texts:
+            try:
+                tree = parse(text)[0]
+            except UserError:
+                continue  # it is said when it is compiled
+            query = tree.args["query"] if isinstance(tree, CreateQuery) else tree
+            found.add(tuple(int(window.args[part]) for window, part in lengths_in(query)))
+        return found
+
+
+class Script:
+    """The statements of a script, by what they have in common."""
+
+    def __init__(self, text: str) -> None:
+        self._same: Counter[str] = Counter()
+        self._similar: Counter[str] = Counter()
+        self._texts: dict[str, dict[str, str]] = {}
+        """By the words without constants and lengths: by the words without constants, one of the texts."""
+        try:
+            statements = [text[place.start : place.end] for place in spans(text)]
+        except UserError:
+            statements = []  # what is wrong with it is said when it is compiled
+        for statement in statements:
+            words = without_constants(statement)
+            wide = _without_lengths(words)
+            self._same[words] += 1
+            self._similar[wide] += 1
+            self._texts.setdefault(wide, {}).setdefault(words, statement)
+
+    def alike(self, statement: str) -> Alike:
+        """The statements that are like one of them."""
+        words = without_constants(statement)
+        wide = _without_lengths(words)
+        texts = self._texts.get(wide, {})
+        if not 1 < len(texts) <= MOST_LENGTHS:
+            return Alike(self._same[words])
+        return Alike(self._same[words], self._similar[wide], tuple(texts.values()))
 
 
 def found(
@@ -124,7 +201,11 @@ def found(
     into = (
         (created.args.get("format"), bool(created.args.get("from_beginning"))) if created is not None else (None, False)
     )
-    key = (
+    windows = lengths_in(slotted)
+    numbers = [window.args[part] for window, part in windows]
+    for window, part in windows:
+        window.set(part, "0")
+    wide = (
         slotted.sql("cql"),
         kinds,
         catalog.settings,
@@ -134,20 +215,19 @@ def found(
         into[1],
         tuple(sorted(catalog.declarations.groupings)),
     )
-    return Shape(key, kinds, values, entries, catalog, origin), slotted
-
-
-def alike(text: str) -> Counter[str]:
-    """How many statements of a script are alike, by their words without names and constants."""
-    try:
-        return Counter(without_constants(text[place.start : place.end]) for place in spans(text))
-    except UserError:
-        return Counter()  # what is wrong with it is said when it is compiled
+    for (window, part), number in zip(windows, numbers, strict=True):
+        window.set(part, number)
+    own = tuple(map(int, numbers))
+    return Shape((*wide, own), wide, own, kinds, values, entries, catalog, origin), slotted
 
 
 def without_constants(statement: str) -> str:
     """The words of a statement without the name of its query and without constants."""
     return CONSTANT.sub(_kind_of, NAMED.sub("", statement)).strip()
+
+
+def _without_lengths(words: str) -> str:
+    return LENGTH.sub(r"\1 0", words)
 
 
 def _kind_of(found: re.Match[str]) -> str:
@@ -161,7 +241,60 @@ def kept(shape: Shape) -> Shape:
     now = copy(shape.catalog)
     now.streams, now.relations, now.views = dict(now.streams), dict(now.relations), dict(now.views)
     now.functions, now.permissions = dict(now.functions), None
-    return Shape(shape.key, shape.types, shape.values, shape.entries, now, shape.origin)
+    return replace(shape, catalog=now)
+
+
+def with_lengths(shape: Shape, lengths: Lengths) -> Shape:
+    """The shape for a family that lists the lengths of windows: those that differ are constants of the member."""
+    own = values_of(shape, lengths)
+    more = ("INT",) * (len(own) - len(shape.values))
+    return replace(shape, key=shape.wide, types=(*shape.types, *more), values=own, lengths=lengths)
+
+
+def values_of(shape: Shape, lengths: Lengths) -> tuple[Any, ...]:
+    """The constants of a query as a member of a family that lists the lengths of windows."""
+    return (*shape.values, *(shape.windows[windows[0]] for windows, _ in _slots(lengths)))
+
+
+def may_be_listed(lengths: Collection[tuple[int, ...]]) -> bool:
+    """Whether a family may list these lengths."""
+    if len({len(one) for one in lengths}) != 1:
+        return False
+    return math.prod(len(values) for _, values in _slots(tuple(sorted(lengths)))) <= MOST_LENGTHS
+
+
+def _slots(lengths: Lengths) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The windows that have the same length in every combination, if it is not always one, and which it can be."""
+    windows: dict[tuple[int, ...], list[int]] = {}
+    for window, own in enumerate(zip(*lengths, strict=True)):
+        windows.setdefault(own, []).append(window)
+    return [(tuple(same), tuple(sorted(set(own)))) for own, same in windows.items() if len(set(own)) > 1]
+
+
+def lengths_in(tree: exp.Expression) -> list[tuple[StreamWindow, str]]:
+    """Where a query says the length of a window by a whole number."""
+    return [
+        (window, part)
+        for window in tree.find_all(StreamWindow)
+        for part in ("amount", "range")
+        if window.args["kind"] in ("RANGE", "ROWS")
+        and window.args.get("on") is None
+        and isinstance(number := window.args.get(part), str)
+        and number.isdigit()
+        and int(number) < 2**31
+    ]
+
+
+def _with_slots(tree: exp.Expression, shape: Shape) -> tuple[exp.Expression, dict[str, str]]:
+    """The tree with columns of the member in the place of lengths, and the CHECKs of these columns."""
+    tree, checks = tree.copy(), dict[str, str]()
+    windows, slots = lengths_in(tree), _slots(shape.lengths)
+    for number, (same, values) in enumerate(slots, len(shape.types) - len(slots) + 1):
+        checks[f"c{number}"] = f"c{number} IN ({', '.join(map(str, values))})"
+        for position in same:
+            window, part = windows[position]
+            window.set(part, exp.column(f"c{number}", MEMBERS))
+    return tree, checks
 
 
 def fits(query: Query) -> bool:
@@ -174,7 +307,9 @@ def fits(query: Query) -> bool:
 
 def bind_found(tree: exp.Expression, query: Query, shape: Shape) -> tuple[BoundQuery, Family] | None:
     """Bind the family of a shape; None if its queries have to run alone. `query` is one of them, bound by itself."""
-    columns = (Column(MEMBER, "BIGINT"), *(Column(f"c{n}", kind) for n, kind in enumerate(shape.types, 1)))
+    tree, checks = _with_slots(tree, shape)
+    named = [(f"c{number}", kind) for number, kind in enumerate(shape.types, 1)]
+    columns = (Column(MEMBER, "BIGINT"), *(Column(name, kind, check=checks.get(name)) for name, kind in named))
     catalog = copy(shape.catalog)
     catalog.relations = {**catalog.relations, MEMBERS: Relation(MEMBERS, columns, domain(query.plan))}
     catalog.permissions = None

@@ -6,6 +6,7 @@ Every kind of fact is a class below, and `KINDS` is the list of all of them by t
     {"statement": {"cql": "CREATE GROUP g OF q", "group": "g", ...}, "v": 2}           the same of a group
     {"statement": {"cql": "select time from TCP", "language": "gsql", ...}, "v": 3}    the same of GSQL
     {"joined": ["q", "family of q", 1, 17]}                                            MemberJoined
+    {"joined": ["q", "family of q", 1, 17, [[5], [60]]], "v": 2}                       the same, with lengths of windows
     {"left": ["family of q", 1]}                                                       MemberLeft
     {"sensors": ["s", {"a": 3}, "2"]}                                                  SensorsDeclared
     {"aggregate": "spread"}                                                            AggregateRegistered
@@ -92,7 +93,8 @@ class MemberJoined:
     """A query became a member of a family that was found."""
 
     word: ClassVar[str] = "joined"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
+    """Version 2 has `lengths`. A fact without them is written as version 1."""
 
     query: str
     family: str
@@ -102,12 +104,19 @@ class MemberJoined:
     start: Tick | None
     """The instant behind which the query sees its streams."""
 
+    lengths: tuple[tuple[int, ...], ...] = ()
+    """The lengths of windows that the family lists, also those of members that have gone; empty if all are the same."""
+
     def to_json(self) -> Json:
-        return {"joined": [self.query, self.family, self.number, self.start]}
+        known = [self.query, self.family, self.number, self.start]
+        if not self.lengths:
+            return {"joined": known}
+        return {"joined": [*known, [list(one) for one in self.lengths]], "v": 2}
 
     @classmethod
     def from_json(cls, what: Json) -> MemberJoined:
-        return cls(*what["joined"])
+        query, family, number, start, *more = what["joined"]
+        return cls(query, family, number, start, tuple(tuple(one) for some in more for one in some))
 
 
 @dataclass(frozen=True, slots=True)

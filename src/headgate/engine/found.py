@@ -11,12 +11,16 @@ A query joins a family only if it then answers what it would answer alone:
   takes tuples as they arrive must not have taken any yet that the query would see.
 
 Otherwise it runs alone, and is one of the first of the next family.
+
+Queries whose windows differ in length too are one family, which lists the lengths when it is made: those in the script,
+and those of the queries before it that become members. A query with another length does not join it.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +29,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from headgate.catalog.entries import Query, Relation
 from headgate.compile import compile_query
 from headgate.cql.definitions import found_family, with_own_plan
-from headgate.cql.shapes import takes_later
+from headgate.cql.shapes import Alike, Lengths, Shape, may_be_listed, takes_later, with_lengths
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.memory import MemorySink
 from headgate.engine.core import Core
@@ -58,13 +62,13 @@ class FoundFamilies:
         self.core = core
         self.registry = registry
         self.families: dict[tuple[Any, ...], list[FamilyQuery]] = {}
-        """By shape."""
+        """By shape; by the wide one if they list lengths."""
         self._alone: dict[tuple[Any, ...], list[str]] = {}
-        """By shape: the queries that run alone and have been seen since the last family was made."""
+        """By wide shape: the queries that run alone and have been seen since the last family was made."""
         self._refused: set[tuple[Any, ...]] = set()
-        """The shapes whose queries have to run alone."""
-        self.alike = 1
-        """How many statements of the script under way are like the one that is carried out."""
+        """The shapes whose queries have to run alone, and wide shapes with lengths that cannot be one program."""
+        self.alike = Alike()
+        """Which statements of the script under way are like the one that is carried out."""
 
     def took(self, query: Query) -> bool:
         """Let a new query be a member of a family, if it can."""
@@ -72,8 +76,11 @@ class FoundFamilies:
         if shape is None or shape.key in self._refused:
             return False
         start = self._start(query)
-        found = (one for one in self.families.get(shape.key, ()) if one.takes(start, query.from_beginning))
-        family = next(found, None) or self._made(query, start)
+        listing = (one for one in self.families.get(shape.wide, ()) if shape.windows in one.lengths)
+        known = [*self.families.get(shape.key, ()), *listing]
+        family = next((one for one in known if one.takes(start, query.from_beginning)), None) or self._made(
+            query, start
+        )
         if family is None:
             return False
         self._join(family, self._member(query, family), start)
@@ -86,7 +93,7 @@ class FoundFamilies:
         own = with_own_plan(query)
         self.core.catalog.queries[query.name.lower()] = own
         if query.shape.key not in self._refused:
-            self._alone.setdefault(query.shape.key, []).append(query.name)
+            self._alone.setdefault(query.shape.wide, []).append(query.name)
         return own
 
     def left(self, query: RunningQuery) -> None:
@@ -106,7 +113,7 @@ class FoundFamilies:
         for query in self.core.members.values():
             if (known := query.membership) is not None:
                 folder = known.family.outbox.directory.name
-                yield MemberJoined(query.name, folder, known.number, known.start)
+                yield MemberJoined(query.name, folder, known.number, known.start, known.family.lengths)
 
     def go_on(
         self, queries: Mapping[str, tuple[Query, str | None]], joined: Iterable[MemberJoined]
@@ -117,7 +124,7 @@ class FoundFamilies:
         for one in joined:
             query, folder = alone.pop(one.query)
             if one.family not in families:
-                family = self._family(query, f"family of {query.name}", one.start, one.family)
+                family = self._family(query, f"family of {query.name}", one.start, one.family, lengths=one.lengths)
                 if family is None:
                     raise UserError(
                         "other-version",
@@ -142,25 +149,55 @@ class FoundFamilies:
 
     def _made(self, query: Query, start: Tick | None) -> FamilyQuery | None:
         """A new family that takes a query, with those before it of its shape that have not begun; None if there are too
-        few of them, or none can be made.
+        few of them, or none can be made. One that lists several lengths of windows goes first.
         """
-        shape = query.shape.key
+        lengths = self._lengths(query, start)
+        family = self._made_with(query, start, lengths) if lengths else None
+        return family or self._made_with(query, start, ())
+
+    def _before(self, shape: Shape) -> list[RunningQuery]:
+        """The queries that run alone and are like one, but for constants and lengths of windows."""
         known = (
             self.core.loop.queries.get(name)
-            for name in self._alone.get(shape, ())
+            for name in self._alone.get(shape.wide, ())
             if not self.core.catalog.groups_of(name)  # it keeps its results by itself
         )
-        alone = [one for one in known if one and one.definition.shape and one.definition.shape.key == shape]
-        fresh = [one for one in alone if not one.begun and all(_is_untouched(part, start) for part in one.fragments)]
+        return [one for one in known if one and one.definition.shape and one.definition.shape.wide == shape.wide]
+
+    def _lengths(self, query: Query, start: Tick | None) -> Lengths:
+        """The lengths that a family of a query would list; none if they are all the same, or too many."""
+        if not query.shape.windows or query.plan.flowing:
+            return ()
+        found = {query.shape.windows, *self.alike.lengths()}
+        for one in self._before(query.shape):
+            more = found | {one.definition.shape.windows}
+            if _is_fresh(one, start) and may_be_listed(more):
+                found = more
+        return tuple(sorted(found)) if len(found) > 1 and may_be_listed(found) else ()
+
+    def _made_with(self, query: Query, start: Tick | None, lengths: Lengths) -> FamilyQuery | None:
+        """A new family that lists these lengths of windows, or is of one shape if there are none."""
+        shape = query.shape
+        refused = (shape.wide, lengths) if lengths else shape.key
+        if refused in self._refused:
+            return None
+        alone = [
+            one
+            for one in self._before(shape)
+            if one.definition.shape.key == shape.key or one.definition.shape.windows in lengths
+        ]
+        fresh = [one for one in alone if _is_fresh(one, start)]
         later = query.plan.flowing or (takes_later(query.plan) and not query.plan.opens)
-        if len(alone if later else fresh) + 1 < LEAST and self.alike < LEAST:
+        alike = self.alike.similar if lengths else self.alike.same
+        if len(alone if later else fresh) + 1 < LEAST and alike < LEAST:
             return None
         name = f"family of {(fresh[0] if fresh else query).name}"
-        family = self._family(query, name, start, None, alone[0] if alone else None)
+        family = self._family(query, name, start, None, alone[0] if alone else None, lengths)
         if family is None:
-            self._refused.add(shape)
+            self._refused.add(refused)
             return None
-        self._alone.pop(shape, None)
+        seen = {one.name for one in alone}
+        self._alone[shape.wide] = [one.name for one in self._before(shape) if one.name not in seen]
         for one in fresh:
             self.core.loop.queries.pop(one.name)
             for fragment in one.own:
@@ -171,7 +208,13 @@ class FoundFamilies:
         return family
 
     def _family(
-        self, query: Query, name: str, start: Tick | None, folder: str | None, alone: RunningQuery | None = None
+        self,
+        query: Query,
+        name: str,
+        start: Tick | None,
+        folder: str | None,
+        alone: RunningQuery | None = None,
+        lengths: Lengths = (),
     ) -> FamilyQuery | None:
         """Build the family of a query; None if it cannot be one program.
 
@@ -179,6 +222,8 @@ class FoundFamilies:
         one: it says of which types the answers are. Otherwise the plans say it.
         """
         core = self.core
+        if lengths:
+            query = replace(query, shape=with_lengths(query.shape, lengths))
         taken, more = {*core.loop.queries, *core.catalog.queries}, 1
         while (named := name if more == 1 else f"{name} ({more})") in taken or named.lower() in taken:
             more += 1
@@ -219,7 +264,7 @@ class FoundFamilies:
         )
         rows = MemberRows(log, to_arrow_schema(schema, timezone="UTC"), f"members {folder}")
         later = takes_later(definition.plan) and not query.plan.opens
-        family.begin(rows, fragments[-1].progress.start, later, query.shape.key)
+        family.begin(rows, fragments[-1].progress.start, later, query.shape)
         core.loop.queries[family.name] = family
         self.families.setdefault(query.shape.key, []).append(family)
         if not core.clock.standing:
@@ -252,7 +297,12 @@ class FoundFamilies:
         family.put(member, number, start)
         self.core.members[member.name] = member
         folder = family.outbox.directory.name
-        self.core.record(MemberJoined(member.name, folder, number, start), then=lambda: None)
+        self.core.record(MemberJoined(member.name, folder, number, start, family.lengths), then=lambda: None)
+
+
+def _is_fresh(query: RunningQuery, start: Tick | None) -> bool:
+    """Whether a query that runs alone can become a member of a family: no state has to be moved."""
+    return not query.begun and all(_is_untouched(part, start) for part in query.fragments)
 
 
 def _is_untouched(fragment: Fragment, start: Tick | None) -> bool:

@@ -113,14 +113,14 @@ class Registry:
         answers = [] if answers is None else answers
         catalog, journal = self.core.catalog, self.core.journal
         with journal.turn, self._allowing(allow):
-            before, alike = self._declared(), shapes.alike(cql)
+            before, script = self._declared(), shapes.Script(cql)
             for said, definition, _, known, language in compile_statements(
                 cql, catalog, origin, self.statements.recalled
             ):
                 if known:
                     answers.append(definition)
                     continue
-                self.found.alike = alike[shapes.without_constants(said)]
+                self.found.alike = script.alike(said)
                 self._take_back_early(definition)
                 with journal.together():
                     answers.append(self.carry_out(definition))

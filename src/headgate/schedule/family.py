@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.catalog.entries import Query
+from headgate.cql.shapes import Lengths, Shape, values_of
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
 from headgate.heartbeat.clock import Clock
@@ -165,7 +166,7 @@ class Membership:
     def explained(self, query: Query) -> str:
         """What `explain` says of the query."""
         family, count = self.family, len(self.family.members)
-        values = ", ".join(map(str, query.shape.values))
+        values = ", ".join(map(str, values_of(query.shape, family.lengths)))
         others = f"one of {count} queries that differ in constants only, and run as one program"
         return "\n".join(
             [
@@ -193,9 +194,13 @@ class FamilyQuery(RunningQuery):
     shape: tuple[Any, ...]
     """The shape that its members have."""
 
-    def begin(self, rows: MemberRows, start: Tick | None, takes_later: bool, shape: tuple[Any, ...]) -> None:
+    lengths: Lengths
+    """The lengths that their windows may have; empty if all have the same."""
+
+    def begin(self, rows: MemberRows, start: Tick | None, takes_later: bool, shape: Shape) -> None:
         """Say what its members are."""
-        self.rows, self.start, self.takes_later, self.shape = rows, start, takes_later, shape
+        self.rows, self.start, self.takes_later = rows, start, takes_later
+        self.shape, self.lengths = shape.key, shape.lengths
         self.members: dict[int, RunningQuery] = {}
         self.number = rows.last
         """The last number that a member had."""
@@ -247,7 +252,7 @@ class FamilyQuery(RunningQuery):
         self.number = max(self.number, number)
         self.members[number] = member
         member.join(Membership(self, number, start))
-        self.rows.put(number, Row(member.definition.shape.values, at))
+        self.rows.put(number, Row(values_of(member.definition.shape, self.lengths), at))
 
     def leave(self, number: int, at: Tick) -> None:
         """Let a member go: from `at` on it has no row. A family that stands still is tried again without it."""
