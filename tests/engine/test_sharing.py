@@ -273,6 +273,7 @@ def test_the_plan_is_drawn(spark: SparkSession) -> None:
             "  └─ window [range 4]",
             "     └─ stream s",
             "  keeps sums_1: one row for each k among what arrived in the last 4 units of time",
+            "  keeps leaders_1: rows that can still be the largest or smallest, among what arrived in the last 4 units of time",
             "query a: complete up to 2, gives a relation",
             "  project k, c1 AS n, c2 AS m",
             "  └─ what shared(1) puts out",

@@ -136,6 +136,7 @@ def without_spark() -> Iterator[None]:
     with (
         patch.object(Fragment, "analyse", _analyse),
         patch.object(PreparedEpoch, "run", _run),
+        patch.object(Fragment, "should_move_state", lambda fragment: False),
         patch("headgate.schedule.loop.fits_together", lambda epoch: False),
         patch("headgate.schedule.early.fits_together", lambda epoch: False),
         patch("headgate.execute.workspace.own_session", lambda session, partitions=None: session),

@@ -40,7 +40,7 @@ def panes(node: Aggregate) -> StateBound:
 
 def leaders(node: Aggregate) -> StateBound:
     """The rows of a window that can still be the largest or smallest of their group."""
-    return prefixed("rows that none exceeds which stays as long, among", node.child.rows)
+    return prefixed("rows that can still be the largest or smallest, among", node.child.rows)
 
 
 def waiting(node: Window) -> StateBound:
