@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
+from headgate.delta.accumulators import ranked
 from headgate.delta.query import Table, select, union
 from headgate.plan import bounds
 from headgate.plan.expressions import Call
@@ -56,15 +57,9 @@ def _kept(node: Aggregate) -> str:
     return listed((*sweep.group(node), *sweep.needed(node), "_x", "_n"))
 
 
-def value(call: Call) -> str:
-    """What a call is the extreme of: null where its FILTER does not hold."""
-    (argument,) = call.arguments
-    return f"CASE WHEN {call.condition} THEN {argument.sql} END" if call.condition else argument.sql
-
-
 def _leading(lowering: Lowering, node: Aggregate, rows: Table, where: str = "") -> Table:
     """The rows that lead by one of the calls. The row that lives longest stays in any case: the group is there."""
-    hidden, ways = sweep.group(node), list(dict.fromkeys((call.function, value(call)) for call in node.calls))
+    hidden, ways = sweep.group(node), list(dict.fromkeys((call.function, ranked(call)) for call in node.calls))
     by = f"PARTITION BY {listed(hidden)} " if hidden else ""
     found, leading = list[str](), list[str]()
     for number, (function, sql) in enumerate(ways):
@@ -77,5 +72,5 @@ def _leading(lowering: Lowering, node: Aggregate, rows: Table, where: str = "") 
         ]
         better = f"COALESCE(_v{number} {beats} _best{number}, TRUE)"
         leading += [f"_place{number} = 1", f"(_v{number} IS NOT NULL AND {better})"]
-    ranked = lowering.step("ranked", select(comma(_kept(node), *found), rows, where=where))
-    return lowering.step("leading", select(_kept(node), ranked, where=f"({' OR '.join(leading)})"))
+    in_order = lowering.step("ranked", select(comma(_kept(node), *found), rows, where=where))
+    return lowering.step("leading", select(_kept(node), in_order, where=f"({' OR '.join(leading)})"))

@@ -105,7 +105,7 @@ def taken(core: Core, asked: SnapshotAsked) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """What is to be read of one query."""
+    """The results of one query that a snapshot reads."""
 
     query: RunningQuery
     settled: Tick
