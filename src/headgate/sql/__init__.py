@@ -1,4 +1,7 @@
-"""Pieces of SQL text: the one place that quotes names, writes literals and declares columns.
+"""SQL text for Spark: the one place that quotes names, writes literals and declares columns.
+
+`Sql` is the type of text that Spark may see. It is made of constant templates, of quoted names and literals, and of
+what `printer` prints of a user's expressions. mypy refuses a plain `str` in its place (`tests/tools/sql_types.py`).
 
 `name` quotes a column for SQL that the engine writes, `spelled` for SQL that keeps the user's own words. `ddl` declares
 columns. The rest are small helpers that the rules of `delta` share.
@@ -12,7 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NewType, TypeAlias
+
+Sql = NewType("Sql", str)
+"""Text that Spark may see. `Sql("...")` takes a literal; an f-string is `Sql` if all of its holes are."""
 
 Order: TypeAlias = Literal["increasing", "decreasing"]
 
