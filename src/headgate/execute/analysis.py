@@ -17,7 +17,8 @@ from headgate.cql import calls
 from headgate.errors import Place, UserError
 from headgate.execute.programs import SizedProgram
 from headgate.execute.statement import result_columns
-from headgate.execute.workspace import Workspace
+from headgate.execute.wall import Wall
+from headgate.execute.workspace import Workspace, values_in
 from headgate.execute.workspaces import Workspaces
 from headgate.spark.session import over_connect
 
@@ -65,7 +66,9 @@ def analysed(workspaces: Workspaces, sized: SizedProgram, schemas: Mapping[str, 
     key = repr(read), sized.computed_first, *map(shape, steps)
     if key not in workspaces.known:
         with workspaces.analysis.turn:
-            workspaces.known[key] = _Analysis(workspaces.analysis, sized, schemas, text, workspaces.frozen).columns()
+            workspaces.known[key] = _Analysis(
+                workspaces.analysis, sized, schemas, text, workspaces.frozen, workspaces.wall
+            ).columns()
         while len(workspaces.known) > KNOWN_PROGRAMS:
             workspaces.known.pop(next(iter(workspaces.known)))
     return workspaces.known[key]
@@ -81,9 +84,16 @@ class _Analysis:
         schemas: Mapping[str, StructType],
         text: str,
         own_functions: bool,
+        wall: Wall | None,
     ) -> None:
         self.synopses: dict[str, StructType] = {}
         self._workspace = workspace
+        self._wall = wall
+        self._relations = {
+            *(source.name for source in sized.program.inputs),
+            *(synopsis.name for synopsis in sized.program.synopses),
+            *sized.program.steps,
+        }
         self._program = sized.program
         self._computed_first = sized.computed_first
         self._known: set[str] = set()
@@ -119,8 +129,10 @@ class _Analysis:
                 self._program = replace(self._program, computed=self._program.computed | {name})
 
     def _frame(self, text: str) -> DataFrame:
-        origin = self._program.domain.origin
-        return self._workspace.sql(text, dict.fromkeys(("since", "until", "after"), origin))
+        values = dict.fromkeys(("since", "until", "after"), self._program.domain.origin)
+        if self._wall is None:
+            return self._workspace.sql(text, values)
+        return self._wall.admitted("".join(values_in(text, values)), self._relations)
 
 
 def _refuse_undetermined(results: DataFrame, text: str) -> None:

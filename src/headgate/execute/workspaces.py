@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headgate.execute.kept import KeptPlans
+from headgate.execute.wall import Wall
 from headgate.execute.workspace import Workspace
 from headgate.spark.session import let_go, over_connect, own_session
 
@@ -30,6 +31,7 @@ class Workspaces:
     def _open(self) -> None:
         base = own_session(self.origin) if self.frozen else self.origin
         self._base = base if self.frozen else None
+        self._wall: Wall | None = None
         self.analysis = Workspace(base, in_one_task=False, partitions=self.partitions)
         self.small = Workspace(base, in_one_task=True)
         self.second = Workspace(base, in_one_task=True)
@@ -37,6 +39,13 @@ class Workspaces:
         self.kept = None if self.frozen or over_connect(self.origin) else KeptPlans(self.small)
         """Plans of small statements; None where Spark does not let us keep them."""
         self.large = Workspace(base, in_one_task=False, partitions=self.partitions)
+
+    @property
+    def wall(self) -> Wall | None:
+        """What lets programs in to be analysed; None over Spark Connect, where Spark's plans cannot be looked at."""
+        if self._wall is None and not over_connect(self.origin):
+            self._wall = Wall(self.analysis.session)
+        return self._wall
 
     def of_their_own(self) -> Workspaces:
         """Return other sessions, with the functions that the user has registered by now."""

@@ -37,7 +37,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.spark.in_memory import arrow_schema
-from headgate.spark.session import CODE_CACHE, may_be_interrupted
+from headgate.spark.session import CODE_CACHE, active, may_be_interrupted, scala_object
 
 CATALYST = "org.apache.spark.sql.catalyst"
 
@@ -117,20 +117,20 @@ class Planner:
         self._own: Any = session._jsparkSession
         self._context: Any = session.sparkContext._jsc.sc()
         self._gateway: Any = session.sparkContext._gateway
-        self._datasets = self._object("org.apache.spark.sql.classic.Dataset")
+        self._datasets = scala_object(self._jvm, "org.apache.spark.sql.classic.Dataset")
         self._sessions = jvm.org.apache.spark.sql.classic.SparkSession
         self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
-        self._long = self._object("org.apache.spark.sql.types.LongType")
-        self._int = self._object("org.apache.spark.sql.types.IntegerType")
-        self._longs = self._object("org.apache.spark.sql.types.ArrayType").apply(self._long, False)
+        self._long = scala_object(self._jvm, "org.apache.spark.sql.types.LongType")
+        self._int = scala_object(self._jvm, "org.apache.spark.sql.types.IntegerType")
+        self._longs = scala_object(self._jvm, "org.apache.spark.sql.types.ArrayType").apply(self._long, False)
         self._instants = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
         self._offset = jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
-        self._arrow = self._object("org.apache.spark.sql.execution.arrow.ArrowConverters")
-        self._literals = self._object(f"{CATALYST}.expressions.Literal")
-        self._single = self._object(f"{CATALYST}.plans.physical.SinglePartition")
-        self._none = self._object("scala.None")
-        self._no_pairs = self._object("scala.collection.immutable.Map").empty()
-        self._as_it_is = getattr(self._object("scala.Predef"), "$conforms")()
+        self._arrow = scala_object(self._jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters")
+        self._literals = scala_object(self._jvm, f"{CATALYST}.expressions.Literal")
+        self._single = scala_object(self._jvm, f"{CATALYST}.plans.physical.SinglePartition")
+        self._none = scala_object(self._jvm, "scala.None")
+        self._no_pairs = scala_object(self._jvm, "scala.collection.immutable.Map").empty()
+        self._as_it_is = getattr(scala_object(self._jvm, "scala.Predef"), "$conforms")()
         self._is_row = self._tag(f"{CATALYST}.InternalRow")
         self._is_object = self._tag("java.lang.Object")
         self._is_bytes = self._tag("[B")
@@ -143,12 +143,12 @@ class Planner:
         for key, value in {**session.conf.getAll, **INTERPRETED}.items():
             self._properties.setProperty(key, value)
         self._nothing = self._sequence([])
-        self._tasks = self._object("org.apache.spark.TaskContext")
+        self._tasks = scala_object(self._jvm, "org.apache.spark.TaskContext")
         self._task = jvm.org.apache.spark.TaskContextImpl
         self._memory = jvm.org.apache.spark.memory.TaskMemoryManager
-        self._metrics = self._object("org.apache.spark.executor.TaskMetrics")
+        self._metrics = scala_object(self._jvm, "org.apache.spark.executor.TaskMetrics")
         self._driver_memory = self._memory_manager()
-        self._python = self._object("org.apache.spark.api.python.PythonRDD")
+        self._python = scala_object(self._jvm, "org.apache.spark.api.python.PythonRDD")
         self._end = self._context.parallelize(self._sequence([b""]), 1, self._is_bytes)
         """Stands behind the batches of a plan: a batch of no bytes."""
         self._numbers = count(2)
@@ -191,7 +191,7 @@ class Planner:
             (self._literals.create(FIRST_VALUE + n, self._long), variables[name]) for n, name in enumerate(parameters)
         ]
         opened = analysed.transformAllExpressions(self._pairs(values))
-        with self._active(), self._compiled():
+        with active(self._sessions, self._own), self._compiled():
             dataset = self._datasets.ofRows(self._own, opened)
             plan = dataset.queryExecution().executedPlan()
             operators = list(self._operators(plan))
@@ -306,7 +306,7 @@ class Planner:
         with self._turn:
             known = self._together.pop(plans, None)
             if known is None:
-                with self._active():
+                with active(self._sessions, self._own):
                     parts = [part for plan in plans for part in (plan.result, self._end)]
                     union = self._context.union(self._sequence(parts), self._is_bytes)
                     whole = union.coalesce(1, False, self._none, None)
@@ -318,7 +318,7 @@ class Planner:
 
     def _run_as_job(self, plans: Sequence[KeptPlan]) -> list[list[pa.Buffer]]:
         """Run plans as one job with one task."""
-        with self._active():
+        with active(self._sessions, self._own):
             parts = [plan.result or plan.dataset.toArrowBatchRdd(plan.plan.clone()) for plan in plans]
             together = self._context.union(self._sequence(parts), self._is_bytes)
             dataset = self._own.createDataset(together, self._jvm.org.apache.spark.sql.Encoders.BINARY())
@@ -335,19 +335,6 @@ class Planner:
     def _variable(self, name: str, number: int) -> JavaObject:
         variables = self._jvm.org.apache.spark.sql.catalyst.expressions.objects
         return variables.LambdaVariable(name, self._long, False, FIRST_VALUE + number)
-
-    @contextmanager
-    def _active(self) -> Iterator[None]:
-        """In here our session is the one that Spark finds in this thread: copies of a plan belong to it."""
-        before = self._sessions.getActiveSession()
-        self._sessions.setActiveSession(self._own)
-        try:
-            yield
-        finally:
-            if before.isDefined():
-                self._sessions.setActiveSession(before.get())
-            else:
-                self._sessions.clearActiveSession()
 
     @contextmanager
     def _compiled(self) -> Iterator[None]:
@@ -381,18 +368,11 @@ class Planner:
         """
         field = self._jvm.java.lang.Class.forName("org.apache.spark.SparkEnv").getDeclaredField("_memoryManager")
         field.setAccessible(True)
-        found: JavaObject = field.get(self._object("org.apache.spark.SparkEnv").get())
+        found: JavaObject = field.get(scala_object(self._jvm, "org.apache.spark.SparkEnv").get())
         return found
 
-    def _object(self, name: str) -> Any:
-        """Return an object of Scala."""
-        found = self._jvm
-        for part in f"{name}$".split("."):
-            found = getattr(found, part)
-        return getattr(found, "MODULE$")
-
     def _tag(self, name: str) -> Any:
-        return self._object("scala.reflect.ClassTag").apply(self._jvm.java.lang.Class.forName(name))
+        return scala_object(self._jvm, "scala.reflect.ClassTag").apply(self._jvm.java.lang.Class.forName(name))
 
     def _pairs(self, pairs: Sequence[tuple[Any, Any]]) -> Any:
         """Return a map of Scala, which is also a rule: what is a key becomes its value, and the rest stays."""

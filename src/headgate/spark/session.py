@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
@@ -230,6 +230,31 @@ def check_zone(zone: str) -> None:
     )
 
 
+@contextmanager
+def active(sessions: Any, own: Any) -> Iterator[None]:
+    """In here a session is the one that Spark finds in this thread: plans that are made belong to it.
+
+    `sessions` is Spark's class of sessions and `own` the session, both of the JVM.
+    """
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(own)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def scala_object(jvm: Any, name: str) -> Any:
+    """An object of Scala, by the full name of its class."""
+    result = jvm
+    for part in f"{name}$".split("."):
+        result = getattr(result, part)
+    return getattr(result, "MODULE$")
+
+
 class SessionFunctions:
     """The functions that a user has registered with a session, by name. Spark is asked for each."""
 
@@ -309,6 +334,7 @@ def own_session(session: SparkSession, partitions: int | None = None) -> SparkSe
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
+        "spark.sql.runSQLOnFiles": "false",  # FROM text.`/etc/hosts` is no file
         "spark.sql.variable.substitute": "false",  # '${env:HOME}' in a query is a text, not the environment
         "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
         "spark.sql.parser.escapedStringLiterals": "false",  # so that a literal means what cql.strings reads in it

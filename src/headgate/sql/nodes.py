@@ -112,7 +112,7 @@ def refusal_in_statement(node: exp.Expression) -> str | None:
     """Say why a node may not stand in a statement; None if it may. Nodes of CQL's own are judged by the binder."""
     if _is_ours(node) or type(node).__name__ in QUERIES or (isinstance(node, exp.Var) and _is_ours(node.parent)):
         return None
-    if isinstance(node, exp.DataType) and not isinstance(node.parent, exp.Cast | exp.ColumnDef | exp.DataType):
+    if isinstance(node, exp.DataType) and not isinstance(node.parent, exp.ColumnDef | exp.DataType):
         return None  # a window where none can stand is read as a type; the binder says what is wrong
     return refusal(node)
 
