@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
-from headgate.sql import BARE, Column, backquoted, cast, ddl, is_plain, name, signature, spelled, unquoted
+from headgate.sql import BARE, Column, Sql, backquoted, cast, ddl, is_plain, name, signature, spelled, unquoted
 
 
 @given(some.text(min_size=1))
@@ -30,10 +30,10 @@ def test_a_name_that_spark_would_read_otherwise_is_quoted(text: str) -> None:
 
 
 def test_columns_are_declared_and_cast_by_their_quoted_names() -> None:
-    columns = [Column("a", "INT"), Column("a`b", "STRING"), Column("end", "DATE")]
+    columns = [Column("a", Sql("INT")), Column("a`b", Sql("STRING")), Column("end", Sql("DATE"))]
     assert ddl(columns) == "a INT, `a``b` STRING, `end` DATE"
     assert signature(columns) == "a INT, a`b STRING, end DATE"
-    assert [cast(columns[1]), cast(columns[1], "NULL")] == [
+    assert [cast(columns[1]), cast(columns[1], Sql("NULL"))] == [
         "CAST(`a``b` AS STRING) AS `a``b`",
         "CAST(NULL AS STRING) AS `a``b`",
     ]

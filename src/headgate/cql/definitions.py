@@ -29,8 +29,9 @@ from headgate.plan.prefilter import REAL, is_cheap
 from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
-from headgate.sql import Column, signature
+from headgate.sql import Column, Sql, signature
 from headgate.sql import name as column_name
+from headgate.sql.printer import printed
 from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
 
@@ -121,7 +122,7 @@ class ParameterSet:
 
     query: str
     name: str
-    value: str
+    value: Sql
     """A literal of SQL."""
 
     since: Tick | None = None
@@ -367,7 +368,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return group
         case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
-            function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
+            function = Function(tree.name, parameters, printed(tree.args["body"]))
             _check_body(function, catalog, Place(text, tree.meta["start"], tree.meta["end"], origin))
             catalog.add_function(function)
             return function
@@ -416,7 +417,7 @@ def _view(
     place: _Places,
 ) -> View:
     """Bind a view and put it into the catalog. Columns that are given with a type are cast to it."""
-    types = [column.args["kind"].sql("spark") if isinstance(column, exp.ColumnDef) else None for column in columns]
+    types = [printed(column.args["kind"]) if isinstance(column, exp.ColumnDef) else None for column in columns]
     bound = bind(query, text, catalog, place.origin, [column.name for column in columns], types)
     plan = bound.plan
     wanted = tree.args.get("kind")
@@ -893,7 +894,7 @@ def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> 
 
 def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     columns = tuple(
-        Column(column.name, column.args["kind"].sql("spark"), column.args.get("order"), _check(column, place))
+        Column(column.name, printed(column.args["kind"]), column.args.get("order"), _check(column, place))
         for column in tree.args["columns"]
     )
     _check_order(tree, columns, place)
@@ -910,12 +911,12 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     return columns
 
 
-def _check(written: exp.ColumnDef, place: _Places) -> str | None:
+def _check(written: exp.ColumnDef, place: _Places) -> Sql | None:
     """The condition of a column's CHECK in SQL: it compares the column with constants of its type."""
     check = written.args.get("check")
     if check is None:
         return None
-    own, kind, condition = written.name, written.args["kind"].sql("spark"), check.this.copy()
+    own, kind, condition = written.name, printed(written.args["kind"]), check.this.copy()
     named = column_name(own)
     for column in condition.find_all(exp.Column):
         if column.table or column.name.lower() != own.lower():
@@ -926,8 +927,8 @@ def _check(written: exp.ColumnDef, place: _Places) -> str | None:
                 detail="A CHECK is of the values of its own column.",
             )
         column.set("this", exp.to_identifier(own, quoted=named != own))
-    sql = condition.sql("spark")
-    if kind in REAL or not is_cheap(Expression(f"NOT ({sql})", "BOOLEAN", frozenset()), {own.lower(): kind}):
+    sql = printed(condition)
+    if kind in REAL or not is_cheap(Expression(f"NOT ({sql})", Sql("BOOLEAN"), frozenset()), {own.lower(): kind}):
         values = "'a', 'b'" if kind == "STRING" else "1, 5, 60"
         raise UserError(
             "bad-check",

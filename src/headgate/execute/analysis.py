@@ -20,6 +20,7 @@ from headgate.execute.statement import result_columns
 from headgate.execute.workspace import Workspace
 from headgate.execute.workspaces import Workspaces
 from headgate.spark.session import over_connect
+from headgate.sql import Sql
 
 USER_FUNCTIONS = (
     "PythonUDF",
@@ -118,9 +119,9 @@ class _Analysis:
                 self._workspace.lay_nothing(name, self._frame(self._program.step_statement(name)).schema)
                 self._program = replace(self._program, computed=self._program.computed | {name})
 
-    def _frame(self, text: str) -> DataFrame:
+    def _frame(self, text: Sql) -> DataFrame:
         origin = self._program.domain.origin
-        return self._workspace.sql(text, dict.fromkeys(("since", "until", "after"), origin))
+        return self._workspace.run(text, dict.fromkeys(("since", "until", "after"), origin))
 
 
 def _refuse_undetermined(results: DataFrame, text: str) -> None:

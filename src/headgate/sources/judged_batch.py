@@ -53,7 +53,7 @@ from headgate.sources.verdict import (
     verdicts,
 )
 from headgate.spark.staging import address
-from headgate.sql import FOREVER, Column, ddl, name
+from headgate.sql import BIGINT, FOREVER, STRING, Column, Sql, ddl, name
 from headgate.ticks import Tick, TimeDomain
 
 BUCKETS_AN_OCTAVE = 16
@@ -422,8 +422,8 @@ class JudgedBatch:
         """The sums by source by one aggregation of Spark, which alone knows how it spells such values."""
         stream = self.inlet.stream
         in_time = stream.domain is TimeDomain.TIMESTAMP
-        own, kind = ("UNIX_MICROS(_timestamp)", "TIMESTAMP") if in_time else ("_timestamp", "BIGINT")
-        ours = (("_timestamp", kind), ("_t", "BIGINT"), ("_upto", "BIGINT"), ("_verdict", "STRING"))
+        own, kind = (Sql("UNIX_MICROS(_timestamp)"), Sql("TIMESTAMP")) if in_time else (Sql("_timestamp"), BIGINT)
+        ours = (("_timestamp", kind), ("_t", BIGINT), ("_upto", BIGINT), ("_verdict", STRING))
         schema = ddl([*stream.columns, *(Column(*one) for one in ours)])
         assert self.directory is not None
         return self.session.sql(

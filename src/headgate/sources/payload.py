@@ -19,7 +19,7 @@ from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
 from headgate.spark.session import columns_of
-from headgate.sql import Column, ddl, listed, literal, name
+from headgate.sql import Column, Sql, ddl, listed, literal, name
 
 CORRUPT = "_raw"
 ROW = "_row"
@@ -124,7 +124,7 @@ def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, st
     Spark would take the first of several records in an array and pass over the others; such a row is malformed here.
     """
     declared = inlet.stream.row_columns()
-    schema = ddl([*inlet.stream.columns, Column(CORRUPT, "STRING")])
+    schema = ddl([*inlet.stream.columns, Column(CORRUPT, Sql("STRING"))])
     permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
     def from_text(text: str) -> str:

@@ -34,7 +34,7 @@ from headgate.sources.inlet import Inlet
 from headgate.sources.packets import capture_rows, check_capture_options
 from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, is_array, with_columns
 from headgate.sources.plain_json import HARMLESS, PACKED, is_plain, unclear_sql
-from headgate.sql import Column, cast, ddl, literal, name
+from headgate.sql import BIGINT, STRING, Column, Sql, cast, ddl, literal, name
 
 PLAIN = "plain"
 """The kind of plain files of JSON."""
@@ -89,7 +89,7 @@ class FileReader:
             alike.setdefault(PLAIN if path in plain else self._kind(path), []).append(path)
         frames = [self._read(kind, group) for kind, group in alike.items()]
         if not frames:
-            ours = ((CORRUPT, "STRING"), (ROW, "STRING"), ("_file", "STRING"), ("_start", "BIGINT"))
+            ours = ((CORRUPT, STRING), (ROW, STRING), ("_file", STRING), ("_start", BIGINT))
             return self.session.createDataFrame([], ddl([*self.inlet.stream.columns, *(Column(*one) for one in ours)]))
         return reduce(lambda one, other: one.unionAll(other), frames)
 
@@ -176,14 +176,14 @@ class FileReader:
         found = self._reader().option("inferSchema", "false").load(patterns[0]).columns
         header = [column.removeprefix(MARK).strip() for column in found]
         types = {column.name.lower(): column.type for column in self.inlet.stream.columns}
-        columns = [Column(column, types.get(column.lower(), "STRING")) for column in header]
+        columns = [Column(column, types.get(column.lower(), Sql("STRING"))) for column in header]
         if not header:  # an empty file
             return self._declared(patterns)
         return self._named(self._permissive(columns, patterns), path)
 
     def _permissive(self, columns: Iterable[Column], patterns: list[str]) -> DataFrame:
         """Read by these columns; a row that does not fit them stands as text in `_raw`."""
-        schema = ddl([*columns, Column(CORRUPT, "STRING")])
+        schema = ddl([*columns, Column(CORRUPT, Sql("STRING"))])
         reader = self._reader().schema(schema).option("mode", "PERMISSIVE")
         return reader.option("columnNameOfCorruptRecord", CORRUPT).load(patterns)
 
@@ -198,7 +198,7 @@ class FileReader:
                 detail=f"Its columns are {quoted(known)}. It is not read.",
                 hint=nearest(missing[0], known) or "'mergeSchema' = 'true' among the OPTIONS takes it as null.",
             )
-        absent = [cast(column, "NULL") for column in self.inlet.stream.columns if column.name in missing]
+        absent = [cast(column, Sql("NULL")) for column in self.inlet.stream.columns if column.name in missing]
         return by_name(rows.selectExpr("*", *absent, "_metadata") if absent else rows, self.inlet, KEPT)
 
 

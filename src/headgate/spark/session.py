@@ -29,6 +29,7 @@ from pyspark.util import inheritable_thread_target
 from headgate.errors import UserError
 from headgate.spark import connectors
 from headgate.spark.failures import sentence
+from headgate.sql import Sql
 
 T = TypeVar("T")
 
@@ -228,7 +229,7 @@ def check_zone(zone: str) -> None:
     )
 
 
-def columns_of(session: SparkSession, ddl: str) -> StructType:
+def columns_of(session: SparkSession, ddl: Sql) -> StructType:
     """Declared columns as Spark's schema.
 
     An empty frame would give it as well, but takes long in a session that was just started.
