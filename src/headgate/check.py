@@ -34,7 +34,8 @@ from headgate.log.journal import Journal
 from headgate.permissions import READING, permissions
 from headgate.spark.connectors import is_missing
 from headgate.spark.failures import reason_of
-from headgate.sql import ddl
+from headgate.spark.statements import run
+from headgate.sql import Sql, ddl
 
 
 def problems(
@@ -67,7 +68,7 @@ def _statements(text: str, origin: str, catalog: Catalog) -> Iterable[tuple[Plac
 
 def _functions(session: SparkSession) -> bool:
     """Whether the session may know functions that are not Spark's own."""
-    return bool(session.sql("SHOW USER FUNCTIONS").count())
+    return bool(run(session, Sql("SHOW USER FUNCTIONS")).count())
 
 
 def _moved(error: UserError, whole: Place) -> UserError:

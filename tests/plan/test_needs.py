@@ -123,9 +123,9 @@ def test_a_join_needs_of_each_stream_its_own() -> None:
 
 
 def test_what_covers_what() -> None:
-    one, other = Need(frozenset("ab"), frozenset({"a = 1"})), Need(frozenset("bc"), frozenset({"b = 2"}))
+    one, other = Need(frozenset("ab"), frozenset({Sql("a = 1")})), Need(frozenset("bc"), frozenset({Sql("b = 2")}))
     both, everything = together([one, other]), Need(frozenset("abc"), None)
-    assert both == Need(frozenset("abc"), frozenset({"a = 1", "b = 2"}))
+    assert both == Need(frozenset("abc"), frozenset({Sql("a = 1"), Sql("b = 2")}))
     assert both.covers(one)
     assert both.covers(other)
     assert not one.covers(other)

@@ -53,7 +53,8 @@ from headgate.sources.verdict import (
     verdicts,
 )
 from headgate.spark.staging import address
-from headgate.sql import BIGINT, FOREVER, STRING, Column, Sql, ddl, name
+from headgate.spark.statements import run
+from headgate.sql import BIGINT, FOREVER, STRING, Column, Sql, ddl, literal, name
 from headgate.ticks import Tick, TimeDomain
 
 BUCKETS_AN_OCTAVE = 16
@@ -426,13 +427,16 @@ class JudgedBatch:
         ours = (("_timestamp", kind), ("_t", BIGINT), ("_upto", BIGINT), ("_verdict", STRING))
         schema = ddl([*stream.columns, *(Column(*one) for one in ours)])
         assert self.directory is not None
-        return self.session.sql(
-            f"""SELECT source, COUNT_IF(_verdict <> '{HEARTBEAT}') AS tuples, COUNT_IF(_verdict = '{LATE}') AS late,
-                MIN(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS smallest,
-                MAX(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS largest, MAX(_upto) AS upto
+        heartbeat, late = literal(HEARTBEAT), literal(LATE)
+        verdicts = ", ".join(map(literal, OWN_INSTANTS))
+        return run(
+            self.session,
+            f"""SELECT source, COUNT_IF(_verdict <> {heartbeat}) AS tuples, COUNT_IF(_verdict = {late}) AS late,
+                MIN(own) FILTER (WHERE _verdict <> {heartbeat}) AS smallest,
+                MAX(own) FILTER (WHERE _verdict <> {heartbeat}) AS largest, MAX(_upto) AS upto
             FROM (SELECT COALESCE(CAST({name(self.inlet.source or "")} AS STRING), '') AS source,
                 COALESCE({own}, _t) AS own, _upto, _verdict FROM {{rows}}
-                WHERE _verdict IN ({", ".join(f"'{verdict}'" for verdict in OWN_INSTANTS)}))
+                WHERE _verdict IN ({verdicts}))
             GROUP BY source""",
             rows=self.session.read.schema(schema).parquet(address(self.directory)),
         ).toArrow()

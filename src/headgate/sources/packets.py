@@ -66,7 +66,7 @@ def interface_rows(session: SparkSession, inlet: Inlet, connector: Connector, sp
     return reader.option(SPOOL, str(spool)).load()
 
 
-def fields_of(inlet: Inlet, *others: Column) -> str:
+def fields_of(inlet: Inlet, *others: Column) -> Sql:
     """The declared fields with their own types, `_raw`, and other columns, for Spark."""
     wanted = [FIELDS[column.name.lower()] for column in inlet.stream.columns if column.name.lower() in FIELDS]
     check_dns(inlet.stream)

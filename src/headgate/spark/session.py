@@ -29,6 +29,7 @@ from pyspark.util import inheritable_thread_target
 from headgate.errors import UserError
 from headgate.spark import connectors
 from headgate.spark.failures import sentence
+from headgate.spark.statements import selected
 from headgate.sql import Sql
 
 T = TypeVar("T")
@@ -248,7 +249,7 @@ def parallelism(session: SparkSession) -> int:
     """How many tasks run side by side now. In a cluster, workers come and go."""
     if not over_connect(session):
         return session.sparkContext.defaultParallelism
-    return max(1, session.range(10_000).selectExpr("SPARK_PARTITION_ID() AS piece").distinct().count())
+    return max(1, selected(session.range(10_000), Sql("SPARK_PARTITION_ID() AS piece")).distinct().count())
 
 
 RESERVED_BYTES = 300 * 2**20

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.sql import Sql
 
 
-def run(session: SparkSession, text: Sql) -> DataFrame:
-    """What a statement gives."""
-    return session.sql(text)
+def run(session: SparkSession, text: Sql, **frames: DataFrame) -> DataFrame:
+    """What a statement gives; in its text, `{name}` stands for the frame of that name."""
+    return session.sql(text, None, **frames)
 
 
 def selected(frame: DataFrame, *columns: Sql) -> DataFrame:

@@ -30,7 +30,8 @@ from headgate.deliver.sinks.writer import identity, known, owned_by_another
 from headgate.errors import UserError
 from headgate.spark.failures import reason_of, sentence
 from headgate.spark.session import own_session
-from headgate.sql import name
+from headgate.spark.statements import selected
+from headgate.sql import ALL, Sql, name
 
 DRIVERS = {
     "postgresql": "org.postgresql.Driver",
@@ -189,11 +190,11 @@ class JdbcSink:
         elif self.key:
             frame = shape.known_keys(shape.upserts(frame, self.key), self.key).drop("_time")
         else:
-            frame = (
-                shape.repeated(shape.netted(None, frame)).selectExpr("*", "IF(_n > 0, '+', '-') AS _change").drop("_n")
-            )
+            frame = selected(
+                shape.repeated(shape.netted(None, frame)), ALL, Sql("IF(_n > 0, '+', '-') AS _change")
+            ).drop("_n")
         frame = shape.labelled(frame, delivery, self.connector)
-        return frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
+        return selected(frame, ALL, Sql("MONOTONICALLY_INCREASING_ID() AS _row"))
 
     def _write(self, frame: DataFrame) -> None:
         options = {**self.database.options, "dbtable": self.stage, "truncate": "true"}
