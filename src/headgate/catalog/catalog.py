@@ -172,8 +172,8 @@ class Catalog:
         Rows have the instant `_t` and the order of arrival `_s` beside their columns, those of a relation also `_n`,
         put in or taken out.
         """
-        sign = (Column("_n", Sql("BIGINT")),) if isinstance(stream, Relation) else ()
-        stamps = (Column("_t", Sql("BIGINT")), Column("_s", Sql("BIGINT")))
+        sign = (Column("_n", BIGINT),) if isinstance(stream, Relation) else ()
+        stamps = (Column("_t", BIGINT), Column("_s", BIGINT))
         logs = {stream.name: (*stream.columns, *sign, *stamps)}
         if isinstance(stream, Stream):
             late = self.late_of(stream)

@@ -29,7 +29,7 @@ from headgate.plan.prefilter import REAL, is_cheap
 from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
-from headgate.sql import Column, Sql, signature
+from headgate.sql import BOOLEAN, Column, Sql, signature
 from headgate.sql import name as column_name
 from headgate.sql.printer import printed
 from headgate.table import Table
@@ -928,7 +928,7 @@ def _check(written: exp.ColumnDef, place: _Places) -> Sql | None:
             )
         column.set("this", exp.to_identifier(own, quoted=named != own))
     sql = printed(condition)
-    if kind in REAL or not is_cheap(Expression(f"NOT ({sql})", Sql("BOOLEAN"), frozenset()), {own.lower(): kind}):
+    if kind in REAL or not is_cheap(Expression(f"NOT ({sql})", BOOLEAN, frozenset()), {own.lower(): kind}):
         values = "'a', 'b'" if kind == "STRING" else "1, 5, 60"
         raise UserError(
             "bad-check",

@@ -43,7 +43,7 @@ from headgate.plan.lives import has_lives
 from headgate.plan.nodes import MEMBERS, Now, Scan, Window, children, domain, names, sources
 from headgate.plan.nodes import Node as Plan
 from headgate.plan.scopes import scopes
-from headgate.sql import Column, Sql, checked_type, name
+from headgate.sql import BIGINT, Column, Sql, checked_type, name
 from headgate.ticks import TimeDomain
 
 MEMBER = "number"
@@ -310,7 +310,7 @@ def bind_found(tree: exp.Expression, query: Query, shape: Shape) -> tuple[BoundQ
     tree, checks = _with_slots(tree, shape)
     named = [(f"c{number}", kind) for number, kind in enumerate(shape.types, 1)]
     columns = (
-        Column(MEMBER, Sql("BIGINT")),
+        Column(MEMBER, BIGINT),
         *(Column(name, checked_type(kind), check=checks.get(name)) for name, kind in named),
     )
     catalog = copy(shape.catalog)

@@ -40,7 +40,7 @@ from headgate.errors import NotYet, Place, UserError
 from headgate.plan.derived import anti_join, column, constant, fresh, kept, minus, null, semi_join
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Join, Project, Relation, Union, names
-from headgate.sql import Sql, literal
+from headgate.sql import BIGINT, BOOLEAN, Sql, literal
 
 if TYPE_CHECKING:
     from headgate.cql.binder import Binder
@@ -341,7 +341,7 @@ def _with_truth_column(
 
 def _with(node: Relation, name: str, truth: Sql) -> Relation:
     return Project(
-        node, (*(Named(own, column(node, own)) for own in names(node)), Named(name, constant(truth, Sql("BOOLEAN"))))
+        node, (*(Named(own, column(node, own)) for own in names(node)), Named(name, constant(truth, BOOLEAN)))
     )
 
 
@@ -404,7 +404,7 @@ def _at_most_one(value: Relation) -> Relation:
         value,
         (),
         (
-            Call("rows", "count", Sql("COUNT(*)"), Sql("BIGINT"), (), False, None, frozenset()),
+            Call("rows", "count", Sql("COUNT(*)"), BIGINT, (), False, None, frozenset()),
             Call("one", "max", f"MAX({own.sql})", own.type, (own,), False, None, own.columns),
         ),
         row_when_empty=True,
@@ -436,7 +436,7 @@ def _correlated_total(
     same = tuple(Equality(column(given, own), column(by_key, own), null_safe=True) for own in outer)
     without = anti_join(given, by_key, same, None)
     nothing = tuple(
-        Named(call.name, constant(Sql("0"), Sql("BIGINT")) if call.function in COUNTS else null(call.type))
+        Named(call.name, constant(Sql("0"), BIGINT) if call.function in COUNTS else null(call.type))
         for call in total.calls
     )
     complete = Union(by_key, Project(without, (*keys, *nothing)))

@@ -197,7 +197,7 @@ def connected(condition: exp.Expression) -> Iterator[exp.Expression]:
 def type_of(tree: exp.Expression) -> Sql:
     """The type of an annotated tree, as Spark writes it."""
     kind = tree.type
-    return Sql("UNKNOWN") if kind is None or kind.this == exp.DataType.Type.UNKNOWN else printed(kind)
+    return UNKNOWN if kind is None or kind.this == exp.DataType.Type.UNKNOWN else printed(kind)
 
 
 def _is_pmod(tree: exp.Expression) -> bool:

@@ -18,7 +18,7 @@ from headgate.delta.assumptions import Kind
 from headgate.delta.query import Select, Source, Table, select
 from headgate.plan.expressions import INTEGRAL, Call, Expression
 from headgate.plan.sums import EXTREMES, SPREADS
-from headgate.sql import Sql, bracketed, literal, part
+from headgate.sql import EMPTY, Sql, bracketed, literal, part
 
 FITTING = frozenset({"TINYINT", "SMALLINT", "INT", bands.FITTING})
 """Types whose values fit as doubles."""
@@ -42,7 +42,7 @@ def ranked(call: Call) -> Sql:
 
 def field(call: Call) -> Sql:
     """The field of `ranked` that holds the value; empty if it is the value itself."""
-    return Sql(".v") if len(call.arguments) > 1 else Sql("")
+    return Sql(".v") if len(call.arguments) > 1 else EMPTY
 
 
 Holds: TypeAlias = Callable[[Expression, Kind], bool]
@@ -60,7 +60,7 @@ class Accumulator:
     nothing: Sql = Sql("0")
     """Its value over no rows. A 0 beside decimals could cost them digits."""
 
-    unless_kept: Sql = Sql("")
+    unless_kept: Sql = EMPTY
     """Its value in a synopsis that does not have it, because it was left out so far; empty if it is always there."""
 
     @property
@@ -123,7 +123,7 @@ class Accumulators:
         """A number as often as its row counts."""
         return sql if self.once else f"{sql} * _n"
 
-    def term(self, sql: Sql, combine: Sql = Sql("SUM"), nothing: Sql = Sql("0"), unless_kept: Sql = Sql("")) -> Sql:
+    def term(self, sql: Sql, combine: Sql = Sql("SUM"), nothing: Sql = Sql("0"), unless_kept: Sql = EMPTY) -> Sql:
         """The name of the accumulator of an expression; it is added if it is missing."""
         number = len(self.terms) + len(self.left_out)
         made = Accumulator(Sql(f"_a{number}"), combine, nothing, unless_kept)
@@ -169,7 +169,7 @@ class Accumulators:
     @staticmethod
     def rows_unless(call: Call) -> Sql:
         """The count of a call in a synopsis that does not have it: so far it was that of the rows."""
-        return Sql("") if call.condition else Sql("_rows")
+        return EMPTY if call.condition else Sql("_rows")
 
     def extreme(self, call: Call) -> Sql:
         """The value of a call that takes the largest or smallest."""
@@ -249,7 +249,7 @@ class Accumulators:
                 present = " AND ".join(f"{value} IS NOT NULL" for value in values)
                 fits = present if doubles.fitting else " AND ".join(map(exact.fits, values))
                 known = self.all_doubles or doubles.fitting
-                other = Sql("") if known else f" WHEN {present} THEN RAISE_ERROR({literal(exact.DOES_NOT_FIT)})"
+                other = EMPTY if known else f" WHEN {present} THEN RAISE_ERROR({literal(exact.DOES_NOT_FIT)})"
                 checked += [
                     f"CASE WHEN {fits} THEN {value}{other} END AS _d{number}{letter}" for value, letter in pairs
                 ]

@@ -16,7 +16,7 @@ from headgate.delta import exact
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Filter, Project, Relation
-from headgate.sql import Sql, spelled
+from headgate.sql import BIGINT, BOOLEAN, UNKNOWN, Sql, spelled
 
 FITTING = Sql("DOUBLE FITTING")
 """The type of a double that is known to fit."""
@@ -28,7 +28,7 @@ def by_group(node: Aggregate, call: Call, given: Sql, name: str, spread: bool) -
     """The plan that gives, for each group of the node, the list of bands of the doubles that a call takes."""
     values = [f"CAST({argument.sql} AS DOUBLE)" for argument in call.arguments]
     condition = f"{given} AND NOT ({' AND '.join(map(exact.fits, values))})"
-    rows: Relation = Filter(node.child, Expression(condition, Sql("BOOLEAN"), call.columns))
+    rows: Relation = Filter(node.child, Expression(condition, BOOLEAN, call.columns))
     keys = [Named(f"k{number}", key.expression) for number, key in enumerate(node.keys, 1)]
     sides = range(1, len(values) + 1)
     taken = [Named(f"v{i}", Expression(sql, Sql("DOUBLE"), call.columns)) for i, sql in zip(sides, values, strict=True)]
@@ -47,7 +47,7 @@ def by_group(node: Aggregate, call: Call, given: Sql, name: str, spread: bool) -
     inner = Aggregate(rows, groups, tuple(calls), row_when_empty=False)
     listed = f"COLLECT_LIST(STRUCT({', '.join(_fields(len(values), spread))}))"
     names = frozenset(one.name for one in inner.columns)
-    outer = Call(name, "array_agg", listed, Sql("UNKNOWN"), (), False, None, names)
+    outer = Call(name, "array_agg", listed, UNKNOWN, (), False, None, names)
     return Aggregate(
         inner, tuple(Named(key.name, column(inner, key.name)) for key in keys), (outer,), row_when_empty=False
     )
@@ -88,7 +88,7 @@ def _over(sql: Sql, kind: Sql, *columns: str) -> Expression:
 
 def _call(rows: Relation, name: str, function: str, *columns: str) -> Call:
     arguments = tuple(_over(spelled(one), FITTING, one) for one in columns)
-    kind = Sql("BIGINT") if function == "count" else Sql("DOUBLE")
+    kind = BIGINT if function == "count" else Sql("DOUBLE")
     return Call(
         name,
         function,

@@ -18,7 +18,7 @@ from headgate.delta import aggregate, linear, running, sweep
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Aggregate, Filter, Join, Now, Project, Range, Relation, Scan, Window, names
 from headgate.plan.nodes.pairs import Lookup
-from headgate.sql import ONE, Sql, comma, listed, name
+from headgate.sql import ALL, ONE, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -38,7 +38,7 @@ def born(lowering: Lowering, node: Join, lookup: Lookup) -> Table:
         f"{carried.get(column, by_key.get(column, name(column)))} AS {name(column)}" for column in names(node)
     )
     met = lowering.step("met", select(f"{again}, _t, _t + 1 AS _x, _b0 AS _n", found))
-    return lowering.step("beside", select(Sql("*"), met, where=_conditions(node)))
+    return lowering.step("beside", select(ALL, met, where=_conditions(node)))
 
 
 def alive(lowering: Lowering, node: Join, lookup: Lookup) -> Table | None:
@@ -137,7 +137,7 @@ def _among_rows(lowering: Lowering, groups: Relation, looking: Table, hidden: tu
     nothing = ", ".join(f"NULL AS {column}" for column in hidden)
     walked: list[Select] = [
         select(comma(listed((*by, "_t")), f"{row} AS _row", Sql("FALSE AS _looks"), nothing), timeline),
-        select(comma(listed((*by, "_t")), Sql("NULL AS _row"), Sql("TRUE AS _looks"), listed(hidden)), looking),
+        select(comma(listed((*by, "_t")), Sql("NULL AS _row, TRUE AS _looks"), listed(hidden)), looking),
     ]
     walk = lowering.step("walked", union(*walked))
     last = f"LAST_VALUE(_row) IGNORE NULLS OVER {sweep.over(by)} AS _row"

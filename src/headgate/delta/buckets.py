@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, cast
 from headgate.delta.query import LateralView, Table, select
 from headgate.plan.distances import between_starts
 from headgate.plan.nodes import Join, Relation, names
-from headgate.sql import Sql, listed
+from headgate.sql import EMPTY, Sql, listed
 from headgate.ticks import UNLIMITED, Tick
 
 if TYPE_CHECKING:
@@ -94,5 +94,5 @@ def _floored(number: Sql, width: int) -> Sql:
 
 def bucket(instant: Sql, offset: int, width: int) -> Sql:
     """How many buckets of the width lie between `since` and the instant, moved back or forth by the offset."""
-    shift = Sql(f" {'+' if offset > 0 else '-'} {abs(offset)}") if offset else Sql("")
+    shift = Sql(f" {'+' if offset > 0 else '-'} {abs(offset)}") if offset else EMPTY
     return f"({instant} - :since{shift}){f' DIV {width}' if width > 1 else ''}"

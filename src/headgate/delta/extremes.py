@@ -17,7 +17,7 @@ from headgate.delta.accumulators import field, ranked
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.plan.nodes import Aggregate
 from headgate.plan.sums import EXTREMES
-from headgate.sql import EMPTY, Sql, comma, listed, name
+from headgate.sql import ALL, EMPTY, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -32,9 +32,7 @@ def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> Ta
     values = [Sql(f"_v{number}") for number in range(len(node.calls))]
     selected = ", ".join(f"{ranked(call)} AS {value}" for call, value in zip(node.calls, values, strict=True))
     every = lowering.all_elements(node.child)
-    elements = lowering.step(
-        "elements", select(comma(sweep.keys(node), selected, Sql("_t"), Sql("_x"), Sql("_n")), every)
-    )
+    elements = lowering.step("elements", select(comma(sweep.keys(node), selected, Sql("_t, _x, _n")), every))
     moments = recomputed.moments_of(lowering, node, elements, unchanged)
     by = f"PARTITION BY {listed(hidden)}" if hidden else EMPTY
     count = f"ROW_NUMBER() OVER ({by}{' ' if by else ''}ORDER BY _at) - 1 AS _i, COUNT(*) OVER ({by}) AS _of"
@@ -86,25 +84,21 @@ def _looked_up(lowering: Lowering, node: Aggregate, stretches: Table, numbered: 
     # Of the numbers in [l, r) a level has the whole nodes from l / 2^level, rounded up, to r / 2^level, rounded down.
     # Those at either edge that are not two halves of a node one level higher are the stretch's own.
     first = Sql("SHIFTRIGHT(_l + SHIFTLEFT(CAST(1 AS BIGINT), _level) - 1, _level)")
-    levels = select(
-        Sql("*"), LateralView(stretches, Sql("EXPLODE(SEQUENCE(0, CAST(LOG2(_r - _l) AS INT))) e AS _level"))
-    )
+    levels = select(ALL, LateralView(stretches, Sql("EXPLODE(SEQUENCE(0, CAST(LOG2(_r - _l) AS INT))) e AS _level")))
     edges = select(f"{carried}, _level, {first} AS _a, SHIFTRIGHT(_r, _level) AS _b", levels)
     own = Sql("ARRAY(CASE WHEN _a % 2 = 1 THEN _a END, CASE WHEN _b % 2 = 1 THEN _b - 1 END)")
     placed = select(
-        Sql("*"), LateralView(edges, f"EXPLODE({own}) e AS _node"), where=(Sql("_a < _b"), Sql("_node IS NOT NULL"))
+        ALL, LateralView(edges, f"EXPLODE({own}) e AS _node"), where=(Sql("_a < _b"), Sql("_node IS NOT NULL"))
     )
     best = ", ".join(f"{extreme}({value}) AS {value}" for extreme, value in zip(extremes, values, strict=True))
     nodes = lowering.step(
         "nodes",
-        select(
-            comma(keys, Sql("_level"), Sql("_node"), best), placed, group_by=comma(keys, Sql("_level"), Sql("_node"))
-        ),
+        select(comma(keys, Sql("_level, _node"), best), placed, group_by=comma(keys, Sql("_level, _node"))),
     )
     above = lowering.step(
         "above",
         select(
-            comma(keys, Sql("_i"), Sql("_level"), Sql("SHIFTRIGHT(_i, _level) AS _node")),
+            comma(keys, Sql("_i, _level, SHIFTRIGHT(_i, _level) AS _node")),
             LateralView(numbered, Sql("EXPLODE(SEQUENCE(0, CAST(LOG2(_of) AS INT))) e AS _level")),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.plan.nodes import Window, domain
-from headgate.sql import Sql, comma, name
+from headgate.sql import EMPTY, Sql, comma, name
 from headgate.ticks import Tick, TimeDomain
 
 
@@ -20,6 +20,6 @@ def ceiling(instant: Sql, slide: Tick) -> Sql:
 def stamp(node: Window) -> Sql:
     """The timestamp of the tuple and its order of arrival as columns, where the window has them."""
     value = Sql("TIMESTAMP_MICROS(_t)") if domain(node.child) is TimeDomain.TIMESTAMP else Sql("_t")
-    stamped = f"{value} AS {name(node.stamp)}" if node.stamp is not None else Sql("")
+    stamped = f"{value} AS {name(node.stamp)}" if node.stamp is not None else EMPTY
     arrived = Sql("_s") if node.child.arrival_ordered else Sql("CAST(NULL AS BIGINT)")
-    return comma(stamped, f"{arrived} AS {name(node.arrival)}" if node.arrival is not None else Sql(""))
+    return comma(stamped, f"{arrived} AS {name(node.arrival)}" if node.arrival is not None else EMPTY)

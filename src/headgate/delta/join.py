@@ -25,7 +25,7 @@ from headgate.delta import as_of, beside, buckets, constraints, stored, threshol
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.constraints import referenced as constrained
 from headgate.plan.nodes import Join, names
-from headgate.sql import FOREVER, Sql, listed
+from headgate.sql import ALL, FOREVER, Sql, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -69,8 +69,8 @@ def outliving(lowering: Lowering, node: Join) -> Table:
     Of a long epoch these are few, so much less is paired than for all that is born.
     """
     left, right = buckets.sides(lowering, node)
-    left = lowering.step("lasting", select(Sql("*"), left, where=OUTLIVES))
-    right = lowering.step("lasting", select(Sql("*"), right, where=OUTLIVES))
+    left = lowering.step("lasting", select(ALL, left, where=OUTLIVES))
+    right = lowering.step("lasting", select(ALL, right, where=OUTLIVES))
     return lowering.step("outliving", _paired(lowering, node, left, right))
 
 
@@ -86,8 +86,8 @@ def divided(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[
 
 
 def _by_mark(lowering: Lowering, side: Table) -> tuple[Table, Table]:
-    alone = lowering.step("alone", select(Sql("*"), side, where=Sql("NOT _twin")))
-    return alone, lowering.step("twinned", select(Sql("*"), side, where=Sql("_twin")))
+    alone = lowering.step("alone", select(ALL, side, where=Sql("NOT _twin")))
+    return alone, lowering.step("twinned", select(ALL, side, where=Sql("_twin")))
 
 
 def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select:

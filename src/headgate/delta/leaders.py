@@ -57,7 +57,7 @@ def _kept(node: Aggregate) -> Sql:
     return listed((*sweep.group(node), *sweep.needed(node), "_x", "_n"))
 
 
-def _leading(lowering: Lowering, node: Aggregate, rows: Table, where: Sql = Sql("")) -> Table:
+def _leading(lowering: Lowering, node: Aggregate, rows: Table, where: Sql = EMPTY) -> Table:
     """The rows that lead by one of the calls. The row that lives longest stays in any case: the group is there."""
     hidden, ways = sweep.group(node), list(dict.fromkeys((call.function, ranked(call)) for call in node.calls))
     by = f"PARTITION BY {listed(hidden)} " if hidden else EMPTY

@@ -79,7 +79,7 @@ from headgate.plan.nodes import (
     names,
 )
 from headgate.plan.tree import parents
-from headgate.sql import ONE, Sql, listed
+from headgate.sql import ALL, ONE, Sql, listed
 from headgate.ticks import Tick
 
 Form: TypeAlias = Table | None
@@ -483,7 +483,7 @@ class Lowering:
             case _:  # right for every relation: the ends follow from what lives
                 live = self.live(node)
                 return (
-                    self.step("ends", select(Sql("*"), live, where=(Sql("_x > :since"), Sql("_x <= :until"))))
+                    self.step("ends", select(ALL, live, where=(Sql("_x > :since"), Sql("_x <= :until"))))
                     if live
                     else None
                 )

@@ -33,7 +33,7 @@ from headgate.plan.derived import kept
 from headgate.plan.join_orders import Arrangement, members, order, whole
 from headgate.plan.multiway import Group, Inputs, group_of
 from headgate.plan.nodes import Join, Node, Relation, names
-from headgate.sql import FOREVER, Sql, listed, literal
+from headgate.sql import ALL, FOREVER, Sql, listed, literal
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -281,9 +281,7 @@ class _Joining:
         """How many rows of an input are looked at, and how many these give with others."""
         start = self.new(frozenset({counting.number}))
         looked_at = f"PMOD(XXHASH64({listed((*names(start.node), '_t'))}), {counting.one_in}) = 0"
-        some = self.lowering.step(
-            "sample", select(Sql("*"), start.table, where=looked_at if counting.one_in > 1 else ())
-        )
+        some = self.lowering.step("sample", select(ALL, start.table, where=looked_at if counting.one_in > 1 else ()))
         made: dict[Inputs, Rows] = {frozenset(): Rows(some, start.node, start.inputs)}
         said = [self._count(start.inputs, "", some)]
         for one in sorted(counting.sets, key=lambda one: (len(one), sorted(one))):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from headgate.delta import buckets, join, linear, sweep, twins
 from headgate.delta.query import LateralView, Select, Table, Text, select, union
 from headgate.plan.nodes import Filter, Join, Project, Relation, names
-from headgate.sql import NEVER, ONE, Sql, listed
+from headgate.sql import ALL, NEVER, ONE, Sql, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -29,9 +29,9 @@ def changes(lowering: Lowering, node: Relation) -> Table:
     columns = listed(names(node))
     if node.group_key is not None:
         if slots := lowering.slots(node):
-            return lowering.step("result", select(Sql("*"), sweep.changes(lowering, node, slots, sweep.slot_of(node))))
+            return lowering.step("result", select(ALL, sweep.changes(lowering, node, slots, sweep.slot_of(node))))
         if timeline := lowering.timeline(node):
-            return lowering.step("result", select(Sql("*"), sweep.changes(lowering, node, timeline)))
+            return lowering.step("result", select(ALL, sweep.changes(lowering, node, timeline)))
     come, go = inserts(lowering, node), deletes(lowering, node)
     parts = [select(f"{columns}, _t, {ONE} AS _n", come)]
     if go is not None:

@@ -91,7 +91,7 @@ def slots(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
         looked = lowering.step("looked", looks)
         by = listed((*hidden, "_t"))
         shown = lowering.step("at_slides", select(f"{by}, {running.combined(accumulated)}", looked, group_by=by))
-    row = select(comma(listed(hidden), listed(own), Sql("_t"), Sql("TRUE AS _live")), shown)
+    row = select(comma(listed(hidden), listed(own), Sql("_t, TRUE AS _live")), shown)
     return running.finished(lowering, node, accumulated, values, row)
 
 
@@ -125,7 +125,7 @@ def _every_pane(lowering: Lowering, node: Aggregate, accumulated: Accumulators) 
 
 def _panes(lowering: Lowering, node: Aggregate, accumulated: Accumulators, form: Table, hint: str) -> Table:
     """The panes of a form of the child: tuples of a group that begin and end to count together, as one row."""
-    tuples = select(comma(sweep.keys(node), Sql("_t"), Sql("_x"), accumulated.terms_sql()), accumulated.prepared(form))
+    tuples = select(comma(sweep.keys(node), Sql("_t, _x"), accumulated.terms_sql()), accumulated.prepared(form))
     touched = lowering.step("touched", tuples, accumulated.may_not_fit())
     by = listed((*sweep.group(node), "_t", "_x"))
     return lowering.step(hint, select(f"{by}, {running.combined(accumulated)}", touched, group_by=by))

@@ -40,7 +40,7 @@ def born(lowering: Lowering, node: Window, frame: Passed) -> Table:
     both = Joined(Alias(every, "e"), Alias(passed, "p"), (Sql("e._v <=> p._v"),))
     closed = lowering.step("closed", select(f"{listed((*own, '_v'), Sql('e'))}, p._at", both))
     lowering.synopsis(waiting, lowering.step("later", select(columns, closed, where=Sql("_at IS NULL"))), arriving)
-    row = comma(listed(names(node.child)), stamp(node), Sql("_at AS _t"), Sql("_at + 1 AS _x"), f"{ONE} AS _n")
+    row = comma(listed(names(node.child)), stamp(node), Sql("_at AS _t, _at + 1 AS _x"), f"{ONE} AS _n")
     return lowering.step("window", select(row, closed, where=Sql("_at IS NOT NULL")))
 
 

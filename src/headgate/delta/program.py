@@ -312,7 +312,7 @@ class Program:
         few = 0 if in_one_task else FEW_ROWS
 
         def size(side: Source) -> int:
-            return sum(rows(name) for table in tables(select(Sql("*"), side)) for name in self.needed(table.name))
+            return sum(rows(name) for table in tables(select(ALL, side)) for name in self.needed(table.name))
 
         def decided(joined: Joined) -> Joined:
             if joined.sent or (not joined.uneven and (in_one_task or not joined.by_time)):

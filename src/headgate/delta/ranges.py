@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from headgate.delta.query import Alias, Joined, LateralView, Select, Subquery, Table, select, union
 from headgate.plan.nodes import Dstream, Istream, Lives, Rstream, Sample, Scan, Stream
-from headgate.sql import Sql, comma, listed
+from headgate.sql import EMPTY, Sql, comma, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -161,7 +161,7 @@ def _pieces(lowering: Lowering, ranges: Ranges, rows: Table, columns: Sql, posit
     )
 
 
-def _placed(lowering: Lowering, ranges: Ranges, counted: Select, copied: int, more: Sql = Sql("")) -> Table:
+def _placed(lowering: Lowering, ranges: Ranges, counted: Select, copied: int, more: Sql = EMPTY) -> Table:
     """The pieces with the number of rows before each as `_first`, and the block of each."""
     first = f"COALESCE(SUM(_rows) OVER (ORDER BY _piece {BEFORE}), 0) AS _first"
     known = select(comma(Sql("_piece"), first, Sql("SUM(_rows) OVER () AS _all"), more), counted)

@@ -29,9 +29,7 @@ def born(lowering: Lowering, node: Ranked) -> Table:
     grouped = comma(
         columns,
         ", ".join(f"{name(c)} AS {key}" for c, key in zip(node.by, keys, strict=True)),
-        Sql("_t"),
-        Sql("_x"),
-        Sql("_n"),
+        Sql("_t, _x, _n"),
     )
     elements = lowering.step("elements", select(grouped, lowering.all_elements(node.child)))
     changing = [select(comma(listed(keys), Sql("_t AS _at")), elements, where=Sql("_t > :since"))]
@@ -47,7 +45,7 @@ def born(lowering: Lowering, node: Ranked) -> Table:
     spans = lowering.step("spans", select(f"{moment}, LEAD(_at) OVER {over} AS _next", moments))
 
     on = (*(f"m.{key} <=> e.{key}" for key in keys), alive(Sql("e"), Sql("m._at")))
-    row = comma(listed(names(node.child), Sql("e")), Sql("m._at"), Sql("m._next"))
+    row = comma(listed(names(node.child), Sql("e")), Sql("m._at, m._next"))
     living = select(
         f"{row}, SUM(e._n) AS _n",
         Joined(Alias(spans, "m"), Alias(elements, "e"), on),

@@ -15,7 +15,7 @@ from headgate.delta.netting import COPIES
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain
-from headgate.sql import ONE, Sql, alive, comma, listed, name
+from headgate.sql import EMPTY, ONE, Sql, alive, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -29,7 +29,7 @@ def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False, eleme
     """
     hidden, needed = sweep.group(node), sweep.needed(node)
     if elements is None:
-        columns = comma(sweep.keys(node), listed(needed), Sql("_t"), Sql("_x"), Sql("_n"))
+        columns = comma(sweep.keys(node), listed(needed), Sql("_t, _x, _n"))
         elements = lowering.step("elements", select(columns, lowering.all_elements(node.child)))
     moments = moments_of(lowering, node, elements, unchanged)
     rows = elements
@@ -86,15 +86,13 @@ def _apart(lowering: Lowering, node: Aggregate, moments: Table, rows: Table, on:
         select(
             comma(by, f"{call.sql} AS {name(call.name)}"),
             Joined(Alias(moments, "m"), Alias(rows, "e"), on),
-            where=call.condition or Sql(""),
+            where=call.condition or EMPTY,
             group_by=by,
         ),
     )
     same = (*(f"m.{key} <=> f.{key}" for key in hidden), Sql("m._at = f._at"))
     value = f"f.{name(call.name)} AS {name(call.name)}"
-    row = comma(
-        sweep.keys_again(node, Sql("m")), value, listed(hidden, Sql("m")), Sql("m._at AS _t"), Sql("TRUE AS _live")
-    )
+    row = comma(sweep.keys_again(node, Sql("m")), value, listed(hidden, Sql("m")), Sql("m._at AS _t, TRUE AS _live"))
     both = Joined(Alias(moments, "m"), Alias(found, "f"), same, outer=True)
     return lowering.step("timeline", select(row, both))
 

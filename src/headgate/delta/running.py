@@ -23,7 +23,7 @@ from headgate.delta.ranges import Ranges
 from headgate.plan.nodes import Aggregate, domain, names
 from headgate.plan.sums import SPREADS
 from headgate.plan.temporal import groups_until
-from headgate.sql import Sql, comma, listed, name
+from headgate.sql import ALL, EMPTY, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -75,7 +75,7 @@ def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, col
         )
     walked = lowering.step("walked", walk)
     added = comma(listed((*hidden, "_t")), Sql("_looks"), listed(columns), _added_up(node, accumulated))
-    swept = select(Sql("*"), select(added, walked), where=(Sql("_looks"), Sql("_rows > 0")))
+    swept = select(ALL, select(added, walked), where=(Sql("_looks"), Sql("_rows > 0")))
     shown = ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items())
     row = comma(sweep.keys_again(node), shown, Sql("_t"), listed(columns))
     return lowering.step("seen", select(row, accumulated.finished(swept)))
@@ -95,14 +95,12 @@ class Carried:
 def _carrying(lowering: Lowering, node: Aggregate, accumulated: Accumulators, carried: Carried) -> Select:
     """The events of the epoch, of which the starts carry something along."""
     hidden, own = sweep.group(node), accumulated.names()
-    selected = comma(sweep.keys(node), Sql("_t"), Sql("_x"), accumulated.terms_sql())
+    selected = comma(sweep.keys(node), Sql("_t, _x"), accumulated.terms_sql())
     along = comma(f"{carried.looks} AS _looks", *(f"{sql} AS {column}" for column, sql in carried.columns.items()))
     nothing = comma(Sql("FALSE AS _looks"), *(f"NULL AS {column}" for column in carried.columns))
     if dealt := _dealt(lowering, node):
         parts = [
-            select(
-                comma(listed(hidden), Sql("_t"), Sql("_x"), accumulated.terms_sql(), along), accumulated.prepared(dealt)
-            )
+            select(comma(listed(hidden), Sql("_t, _x"), accumulated.terms_sql(), along), accumulated.prepared(dealt))
         ]
     else:
         parts = [select(comma(selected, along), accumulated.prepared(lowering.born(node.child)))]
@@ -155,7 +153,7 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
             mine = select(comma(listed(hidden, Sql("h")), listed(own, Sql("h"))), both)
             return lowering.step("moves", union(select(_held(node, accumulated), mine), select(every, events)))
         if dealt := _dealt(lowering, node):
-            terms = comma(listed(hidden), Sql("_t"), Sql("_x"), accumulated.terms_sql())
+            terms = comma(listed(hidden), Sql("_t, _x"), accumulated.terms_sql())
             touched = select(terms, accumulated.prepared(dealt))
             rows = lowering.step("touched", touched, accumulated.may_not_fit())
             held = select(f"{_dealing(lowering, node)}{_held(node, accumulated)}", state)
@@ -191,7 +189,7 @@ def _dealing(lowering: Lowering, node: Aggregate) -> Sql:
     whole is dealt like that, and shuffles no more.
     """
     pays = lowering.large and node.keys and not node.child.coarse and not node.child.endless
-    return dealt_by(sweep.group(node)) if pays else Sql("")
+    return dealt_by(sweep.group(node)) if pays else EMPTY
 
 
 def _state(lowering: Lowering, node: Aggregate) -> Table:
@@ -230,7 +228,7 @@ def _there(node: Aggregate) -> tuple[Sql, ...]:
     if not hidden:
         return (Sql("COUNT(*) > 0"),)
     until = groups_until(node, hidden)
-    return (Sql("SUM(_rows) <> 0"), f"COALESCE({until}, :until + 1) > :until" if until is not None else Sql(""))
+    return (Sql("SUM(_rows) <> 0"), f"COALESCE({until}, :until + 1) > :until" if until is not None else EMPTY)
 
 
 def living(lowering: Lowering, node: Aggregate) -> Table | None:
@@ -244,7 +242,7 @@ def living(lowering: Lowering, node: Aggregate) -> Table | None:
     shown = ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items())
     row = comma(sweep.keys_again(node), shown, Sql("CAST(:until AS BIGINT) AS _t"))
     return lowering.step(
-        "living_groups", select(row, accumulated.finished(select(Sql("*"), totals, where=Sql("_rows > 0"))))
+        "living_groups", select(row, accumulated.finished(select(ALL, totals, where=Sql("_rows > 0"))))
     )
 
 
@@ -312,7 +310,7 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> T
     """The group, the instant and what is added there: every start in the epoch, and every end, negated."""
     hidden, every = sweep.group(node), list(accumulated.terms.values())
     own = [accumulator.name for accumulator in every]
-    selected = comma(sweep.keys(node), Sql("_t"), Sql("_x"), accumulated.terms_sql())
+    selected = comma(sweep.keys(node), Sql("_t, _x"), accumulated.terms_sql())
     born, ends = lowering.born(node.child), lowering.ends(node.child)
     touched = union(*(select(selected, accumulated.prepared(form)) for form in (born, ends) if form))
     moved = lowering.step("touched", touched, accumulated.may_not_fit())

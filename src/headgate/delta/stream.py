@@ -32,7 +32,7 @@ from headgate.plan.nodes import (
     names,
     sources,
 )
-from headgate.sql import FOREVER, Column, Sql, comma, listed, literal, name
+from headgate.sql import ALL, EMPTY, FOREVER, Column, Sql, comma, listed, literal, name
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _sampled(lowering: Lowering, node: Sample) -> Table:
     values = comma(Sql(f"'{node.seed}'"), Sql("CAST(_t AS STRING)"), *(_hashed(column) for column in node.columns))
     part = Fraction(node.percent) / 100
     limit = f"{int(part * 16**8):08x}" if part < 1 else "g"
-    columns = comma(listed(names(node)), Sql("_t"), Sql("_s") if node.arrival_ordered else Sql(""))
+    columns = comma(listed(names(node)), Sql("_t"), Sql("_s") if node.arrival_ordered else EMPTY)
     drawn = f"MD5(CONCAT_WS('|', {values})) < {literal(limit)}"
     return lowering.step("sample", select(columns, lowering.tuples(node.child), where=drawn))
 
@@ -98,7 +98,7 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> Table:
         tuples = lowering.tuples(below)
         if node.stamp is None and node.arrival is None:
             return tuples
-        columns = comma(listed(names(below)), stamp(node), Sql("_t"), Sql("_s") if below.arrival_ordered else Sql(""))
+        columns = comma(listed(names(below)), stamp(node), Sql("_t"), Sql("_s") if below.arrival_ordered else EMPTY)
         return lowering.step("stamped", select(columns, tuples))
     assert isinstance(node, Filter | Project), node  # `straight` finds nothing else above the window
     order = Sql("_t, _s") if below.arrival_ordered else Sql("_t")
@@ -110,12 +110,12 @@ def _everything(lowering: Lowering, node: Relation, every: Tick) -> Table:
     columns = listed(names(node))
     if node.instantaneous:
         rows = select(
-            f"{columns}, _t, _n", lowering.born(node), where=Sql(f"PMOD(_t, {every}) = 0") if every > 1 else Sql("")
+            f"{columns}, _t, _n", lowering.born(node), where=Sql(f"PMOD(_t, {every}) = 0") if every > 1 else EMPTY
         )
     else:
         lowering.acts_without_input = True
         first, last = Sql("GREATEST(_t, :since + 1)"), f"LEAST(COALESCE(_x, {FOREVER}) - 1, :until)"
-        spans: Query = union(*(select(Sql("*"), form) for form in (lowering.live(node), lowering.born(node)) if form))
+        spans: Query = union(*(select(ALL, form) for form in (lowering.live(node), lowering.born(node)) if form))
         if domain(node) is TimeDomain.TIMESTAMP:
             first = Sql("GREATEST(_t, _begin, :since + 1)")
             begin = Alias(_beginning(lowering, node), "b")

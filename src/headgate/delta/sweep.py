@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from headgate.delta.query import LateralView, Table, select, union
 from headgate.plan.expressions import Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project, Relation, names
-from headgate.sql import NEVER, ONE, Sql, comma, listed, name
+from headgate.sql import EMPTY, NEVER, ONE, UNKNOWN, Sql, comma, listed, name
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def needed(node: Aggregate) -> list[str]:
     return sorted(column for column in names(node.child) if column.lower() in read)
 
 
-def keys_again(node: Aggregate, table: Sql = Sql("")) -> Sql:
+def keys_again(node: Aggregate, table: Sql = EMPTY) -> Sql:
     """The hidden columns under the names of the keys, optionally of a table alias."""
-    prefix = f"{table}." if table else Sql("")
+    prefix = f"{table}." if table else EMPTY
     return ", ".join(
         f"{prefix}{hidden} AS {name(key.name)}" for hidden, key in zip(group(node), node.keys, strict=True)
     )
@@ -146,7 +146,7 @@ def deletes(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | No
     return lowering.step("deletes", union(*gone))
 
 
-INEXACT = (Sql("FLOAT"), Sql("DOUBLE"), Sql("UNKNOWN"))
+INEXACT = (Sql("FLOAT"), Sql("DOUBLE"), UNKNOWN)
 """Types, or parts of types, whose values can be equal and still differ."""
 
 COMES, GOES, ENDS = 1, -1, 0

@@ -17,7 +17,7 @@ from headgate.delta import ranges
 from headgate.delta.instants import ceiling, stamp
 from headgate.delta.query import LateralView, Select, Table, select, union
 from headgate.plan.nodes import Rows, Values, Window, names
-from headgate.sql import EMPTY, NEVER, ONE, Sql, comma, listed, name
+from headgate.sql import ALL, EMPTY, NEVER, ONE, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -62,7 +62,7 @@ def live(lowering: Lowering, node: Window, frame: Rows | Values) -> Table:
         else (_seen_from(frame), _expiry(frame))
     )
     row = comma(listed(names(node.child)), stamp(node), f"{begin} AS _t", f"{end} AS _x", f"{ONE} AS _n")
-    seen = (f"{begin} <= :since", f"{end} > :since" if end != NEVER else Sql(""))
+    seen = (f"{begin} <= :since", f"{end} > :since" if end != NEVER else EMPTY)
     return lowering.step("held", select(row, held, where=seen))
 
 
@@ -119,7 +119,7 @@ def _displaced(lowering: Lowering, node: Window, frame: Rows | Values) -> Table:
         displaced = lowering.step("displaced", found)
         gone, end = _slid(Sql("_x"), frame), _expiry(frame)
         lowering.acts_without_input |= end != NEVER or gone != "_x"
-        staying = (f"({gone} IS NULL OR {gone} > :until)", f"{end} > :until" if end != NEVER else Sql(""))
+        staying = (f"({gone} IS NULL OR {gone} > :until)", f"{end} > :until" if end != NEVER else EMPTY)
         contents = lowering.step("last", select(columns, displaced, where=staying))
         lowering.synopsis(held, contents, lowering.step("arriving", select(columns, tuples)))
         return displaced
@@ -131,7 +131,7 @@ def _followed(lowering: Lowering, node: Window, frame: Rows, joined: Table) -> S
     """Each tuple with the instant of the one that comes so many tuples later, as `_x`."""
     cut = None if frame.by else lowering.cut(node.child)
     if cut is not None:
-        return select(Sql("*"), ranges.follower(lowering, cut, joined, _columns(node), _order(node), frame.count))
+        return select(ALL, ranges.follower(lowering, cut, joined, _columns(node), _order(node), frame.count))
     over = f"{f'PARTITION BY {listed(frame.by)} ' if frame.by else ''}ORDER BY {_order(node)}"
     return select(f"*, LEAD(_t, {frame.count}) OVER ({over}) AS _x", joined)
 
@@ -155,14 +155,14 @@ def _overtaken(lowering: Lowering, node: Window, frame: Values, joined: Table) -
         passed = ranges.least(
             lowering, cut, rows, (*_columns(node), Sql("_v"), Sql("_mark")), instant, Sql("_v"), first
         )
-        return select(Sql("*"), passed, where=Sql("NOT _mark"))
+        return select(ALL, passed, where=Sql("NOT _mark"))
     walked = union(
         select(f"{columns}, {frame.value} + {frame.length} AS _v, FALSE AS _mark", joined, where=given),
         select(f"{columns}, {frame.value} AS _v, TRUE AS _mark", joined, where=given),
     )
     over = f"ORDER BY _v DESC, {first} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     found = select(f"{columns}, _mark, MIN({instant}) OVER (\n  {over}) AS _x", walked)
-    return select(Sql("*"), found, where=Sql("NOT _mark"))
+    return select(ALL, found, where=Sql("NOT _mark"))
 
 
 def _stepping(lowering: Lowering, node: Window, frame: Rows, step: int) -> Table:

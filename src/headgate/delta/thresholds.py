@@ -22,7 +22,7 @@ from headgate.delta import stored
 from headgate.delta.query import Joined, LateralView, Select, Table, select
 from headgate.plan.comparisons import comparisons
 from headgate.plan.nodes import Join, Relation, names
-from headgate.sql import Sql, listed, name
+from headgate.sql import ALL, Sql, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -72,7 +72,7 @@ def split(lowering: Lowering, node: Join, bounded: Bounded, left: Table, right: 
     high = Sql("SIZE(_borders)") if bounded.most is None else _bucket(bounded.most)
     placed = lowering.step("placed", select(f"{_columns(side)}, {_bucket(bounded.column)} AS _b", _with(rows, borders)))
     reached = LateralView(
-        select(Sql("*"), _with(others, borders)), f"EXPLODE(SEQUENCE({low}, GREATEST({low}, {high}))) e AS _b"
+        select(ALL, _with(others, borders)), f"EXPLODE(SEQUENCE({low}, GREATEST({low}, {high}))) e AS _b"
     )
     spread = lowering.step("spread", select(f"{_columns(other)}, _b", reached))
     return (placed, spread) if bounded.on_left else (spread, placed)

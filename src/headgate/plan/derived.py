@@ -12,7 +12,7 @@ from typing import Literal
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Filter, Join, Project, Relation, Union, Weight, names
 from headgate.plan.nodes.operator import column_of
-from headgate.sql import Column, Sql, spelled
+from headgate.sql import BIGINT, BOOLEAN, EMPTY, Column, Sql, spelled
 
 MINUS_ONE = Expression(Sql("-1"), Sql("INT"), frozenset())
 
@@ -114,14 +114,14 @@ def null(kind: Sql) -> Expression:
 def set_difference(left: Relation, right: Relation, every: bool) -> Relation:
     """EXCEPT: rows of the left side that the right has not; with `every`, as often as the left has more of them."""
     return _compared(
-        left, right, Sql("sides_l > 0 AND sides_r = 0"), Sql("GREATEST(sides_l - sides_r, 0)") if every else Sql("")
+        left, right, Sql("sides_l > 0 AND sides_r = 0"), Sql("GREATEST(sides_l - sides_r, 0)") if every else EMPTY
     )
 
 
 def intersection(left: Relation, right: Relation, every: bool) -> Relation:
     """INTERSECT: rows that both sides have; with `every`, as often as the side that has fewer."""
     return _compared(
-        left, right, Sql("sides_l > 0 AND sides_r > 0"), Sql("LEAST(sides_l, sides_r)") if every else Sql("")
+        left, right, Sql("sides_l > 0 AND sides_r > 0"), Sql("LEAST(sides_l, sides_r)") if every else EMPTY
     )
 
 
@@ -137,7 +137,7 @@ def _compared(left: Relation, right: Relation, condition: Sql, times: Sql) -> Re
                 name,
                 "sum",
                 f"SUM({spelled(name)})",
-                Sql("BIGINT"),
+                BIGINT,
                 (column(marked, name),),
                 False,
                 None,
@@ -150,8 +150,8 @@ def _compared(left: Relation, right: Relation, condition: Sql, times: Sql) -> Re
     )
     both = frozenset({"sides_l", "sides_r"})
     if times:
-        return kept(Weight(counted, Expression(times, Sql("BIGINT"), both)), columns)
-    return kept(Filter(counted, Expression(condition, Sql("BOOLEAN"), both)), columns)
+        return kept(Weight(counted, Expression(times, BIGINT, both)), columns)
+    return kept(Filter(counted, Expression(condition, BOOLEAN, both)), columns)
 
 
 def _marked(node: Relation, columns: tuple[str, ...], left: Sql, right: Sql) -> Relation:

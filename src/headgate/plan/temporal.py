@@ -52,7 +52,7 @@ from headgate.plan.nodes import (
     is_stream,
 )
 from headgate.plan.spans import Span
-from headgate.sql import Sql, spelled
+from headgate.sql import BIGINT, Sql, spelled
 from headgate.ticks import Tick
 
 CLOCK = Sql("_t")
@@ -348,7 +348,7 @@ def partner_until(join: Join, by_distance: bool = True) -> tuple[Expression | No
             offset = last if _rises(closers) else first  # which of the values that partners have occurs last
             if offset is not None:
                 number = plus(_number(own, value.kind).sql, offset)
-                found.append(Expression(closes(closers, number), Sql("BIGINT"), own.columns))
+                found.append(Expression(closes(closers, number), BIGINT, own.columns))
     return _earliest(left), _earliest(right)
 
 
@@ -419,9 +419,7 @@ def partner_behind(
 
 
 def _number(value: Expression, kind: str) -> Expression:
-    return Expression(
-        as_number(f"({value.sql})" if value.column is None else value.sql, kind), Sql("BIGINT"), value.columns
-    )
+    return Expression(as_number(f"({value.sql})" if value.column is None else value.sql, kind), BIGINT, value.columns)
 
 
 def _order(side: Relation, value: Chain) -> Ordered | None:
@@ -438,7 +436,7 @@ def _earliest(instants: list[Expression]) -> Expression | None:
     if len(instants) < 2:
         return instants[0] if instants else None
     read = frozenset[str]().union(*(instant.columns for instant in instants))
-    return Expression(f"LEAST({', '.join(instant.sql for instant in instants)})", Sql("BIGINT"), read)
+    return Expression(f"LEAST({', '.join(instant.sql for instant in instants)})", BIGINT, read)
 
 
 def groups_until(node: Aggregate, hidden: Sequence[str]) -> Sql | None:

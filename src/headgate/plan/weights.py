@@ -34,7 +34,7 @@ from headgate.plan.nodes import Aggregate, Filter, Final, Node, Project, Range, 
 from headgate.plan.nodes.operator import column_of
 from headgate.plan.rewrites.substitution import substituted
 from headgate.plan.tree import everywhere
-from headgate.sql import EMPTY, Column, Sql, name
+from headgate.sql import BIGINT, EMPTY, Column, Sql, name
 
 WEIGHT, SUM, MAX = "_weight", "_sum_", "_max_"
 """The columns that only tuples have that stand for several; the last two end in the name of a column."""
@@ -94,10 +94,10 @@ def _over_weights(node: Node) -> Node | None:
     calls = [_weighed(part, values) for call in node.calls for part in _parts(call)]
     extras = [name for call in calls if call is not None for name in sorted(call.columns) if is_partial(name)]
     own = {column.name.lower(): column for column in _base(node.child)}
-    added = [Column(WEIGHT, Sql("BIGINT"))]
+    added = [Column(WEIGHT, BIGINT)]
     for extra in dict.fromkeys(extras):
         if extra.startswith(SUM):
-            added.append(Column(extra, Sql("BIGINT")))
+            added.append(Column(extra, BIGINT))
         elif extra.startswith(MAX):
             added.append(Column(extra, own[extra.removeprefix(MAX)].type))
     below = _with_columns(node.child, tuple(added))
@@ -121,7 +121,7 @@ def _parts(call: Call) -> list[Call]:
         return [call]
     (argument,) = call.arguments
     return [
-        replace(call, name=name, function=how.lower(), sql=f"{how}({argument.sql})", type=Sql("BIGINT"))
+        replace(call, name=name, function=how.lower(), sql=f"{how}({argument.sql})", type=BIGINT)
         for name, how in zip(_part_names(call), (Sql("SUM"), Sql("COUNT")), strict=True)
     ]
 
@@ -134,7 +134,7 @@ def _quotient(call: Call) -> Expression:
     """The value of a call, from those of its parts."""
     if not _is_average(call):
         return column_of(call.name, call.type)
-    total, number = (column_of(name, Sql("BIGINT")) for name in _part_names(call))
+    total, number = (column_of(name, BIGINT) for name in _part_names(call))
     return Expression(f"{total.sql} / NULLIF({number.sql}, 0)", call.type, total.columns | number.columns)
 
 
@@ -213,18 +213,18 @@ def _weighed(call: Call, values: dict[str, Column]) -> Call | None:
         case "count" if call.condition is not None and plain and len(call.arguments) < 2:  # 0 where it never holds
             given = f" AND {_bracketed(argument)} IS NOT NULL" if argument is not None else EMPTY
             counted = f"CASE WHEN ({call.condition}){given} THEN {ONE_OR_MORE} ELSE 0 END"
-            return _replaced(replace(call, condition=None), Sql("SUM"), counted, Sql("BIGINT"), WEIGHT)
+            return _replaced(replace(call, condition=None), Sql("SUM"), counted, BIGINT, WEIGHT)
         case "count" if not call.arguments and plain:
-            return _replaced(call, Sql("SUM"), ONE_OR_MORE, Sql("BIGINT"), WEIGHT)
+            return _replaced(call, Sql("SUM"), ONE_OR_MORE, BIGINT, WEIGHT)
         case "count" if argument is not None and plain:
             counted = f"CASE WHEN {argument.sql} IS NULL THEN 0 ELSE {ONE_OR_MORE} END"
-            return _replaced(call, Sql("SUM"), counted, Sql("BIGINT"), WEIGHT)
+            return _replaced(call, Sql("SUM"), counted, BIGINT, WEIGHT)
         case "sum" if plain and argument is not None and value is not None:
             total = f"{SUM}{value.name.lower()}"
             alone = f"{argument.sql} * {ONE_OR_MORE}" if argument.type in SMALL else argument.sql
-            return _replaced(call, Sql("SUM"), f"COALESCE({name(total)}, {alone})", Sql("BIGINT"), total, WEIGHT)
+            return _replaced(call, Sql("SUM"), f"COALESCE({name(total)}, {alone})", BIGINT, total, WEIGHT)
         case "sum" if plain and argument is not None and argument.type in SMALL:
-            return _replaced(call, Sql("SUM"), f"{_bracketed(argument)} * {ONE_OR_MORE}", Sql("BIGINT"), WEIGHT)
+            return _replaced(call, Sql("SUM"), f"{_bracketed(argument)} * {ONE_OR_MORE}", BIGINT, WEIGHT)
         case _:
             return None
 

@@ -20,7 +20,7 @@ from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
 from headgate.spark.session import columns_of
 from headgate.spark.statements import selected
-from headgate.sql import EMPTY, Column, Sql, ddl, listed, literal, name
+from headgate.sql import EMPTY, STRING, Column, Sql, ddl, listed, literal, name
 
 CORRUPT = Sql("_raw")
 ROW = Sql("_row")
@@ -128,7 +128,7 @@ def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, st
     Spark would take the first of several records in an array and pass over the others; such a row is malformed here.
     """
     declared = inlet.stream.row_columns()
-    schema = ddl([*inlet.stream.columns, Column(CORRUPT, Sql("STRING"))])
+    schema = ddl([*inlet.stream.columns, Column(CORRUPT, STRING)])
     permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
     def from_text(text: Sql) -> Sql:

@@ -179,14 +179,14 @@ class FileReader:
         found = self._reader().option("inferSchema", "false").load(patterns[0]).columns
         header = [column.removeprefix(MARK).strip() for column in found]
         types = {column.name.lower(): column.type for column in self.inlet.stream.columns}
-        columns = [Column(column, types.get(column.lower(), Sql("STRING"))) for column in header]
+        columns = [Column(column, types.get(column.lower(), STRING)) for column in header]
         if not header:  # an empty file
             return self._declared(patterns)
         return self._named(self._permissive(columns, patterns), path)
 
     def _permissive(self, columns: Iterable[Column], patterns: list[str]) -> DataFrame:
         """Read by these columns; a row that does not fit them stands as text in `_raw`."""
-        schema = ddl([*columns, Column(CORRUPT, Sql("STRING"))])
+        schema = ddl([*columns, Column(CORRUPT, STRING)])
         reader = self._reader().schema(schema).option("mode", "PERMISSIVE")
         return reader.option("columnNameOfCorruptRecord", CORRUPT).load(patterns)
 

@@ -42,7 +42,7 @@ class Window(RelationOperator):
     def columns(self) -> tuple[Column, ...]:
         kind = Sql("TIMESTAMP") if self.time is TimeDomain.TIMESTAMP else BIGINT
         stamp = (Column(self.stamp, kind),) if self.stamp is not None else ()
-        arrival = (Column(self.arrival, Sql("BIGINT")),) if self.arrival is not None else ()
+        arrival = (Column(self.arrival, BIGINT),) if self.arrival is not None else ()
         return (*self.child.columns, *stamp, *arrival)
 
     @property

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from headgate.plan.chains import parsed
 from headgate.plan.expressions import Expression
-from headgate.sql import Sql
+from headgate.sql import BOOLEAN, Sql
 from headgate.sql.printer import printed
 
 IMMOVABLE = (
@@ -141,9 +141,7 @@ def conjuncts(condition: Expression) -> list[Expression]:
             waiting.append(part.this)
         else:
             found.append(printed(part))
-    return [
-        Expression(sql, Sql("BOOLEAN"), reads(sql) or frozenset()) if len(found) > 1 else condition for sql in found
-    ]
+    return [Expression(sql, BOOLEAN, reads(sql) or frozenset()) if len(found) > 1 else condition for sql in found]
 
 
 def conjunction(conditions: Iterable[Expression]) -> Expression:
@@ -156,9 +154,7 @@ def conjunction(conditions: Iterable[Expression]) -> Expression:
         tree = _parsed(condition.sql)
         loose = tree is None or isinstance(tree, exp.Or | exp.Xor)
         parts.append(f"({condition.sql})" if loose else condition.sql)
-    return Expression(
-        " AND ".join(parts), Sql("BOOLEAN"), frozenset().union(*(condition.columns for condition in different))
-    )
+    return Expression(" AND ".join(parts), BOOLEAN, frozenset().union(*(condition.columns for condition in different)))
 
 
 def equated(condition: Expression) -> tuple[Sql, Sql] | None:
