@@ -41,7 +41,7 @@ class SqlPlugin(Plugin):
     """Gives f-strings and joins over Sql the type Sql."""
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
-        return joined if fullname == "builtins.str.join" else None
+        return joined if fullname in ("builtins.str.join", f"{SQL}.join") else None
 
     def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
         return made if fullname == SQL else None
