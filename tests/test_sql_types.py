@@ -31,7 +31,7 @@ TAKEN = [
     'run(f"{sql} {either}")',
     "run(f\"{sql}{' DESC' if truth else ''}\")",
     "run(f\"{sql}{f' LIMIT {number}' if truth else ''}\")",
-    "run(f\"{sql if truth else number} AND {sql}\")",
+    'run(f"{sql if truth else number} AND {sql}")',
     'run(f"({perhaps}) AND {sql}" if perhaps else sql)',
     'run(", ".join(parts))',
     'run(", ".join(pair))',

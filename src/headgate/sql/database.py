@@ -1,4 +1,4 @@
-"""Text for another database, which a sink writes to by JDBC: names as that database quotes them, and its user's words."""
+"""Text for another database, to which a sink writes by JDBC: names as it quotes them, and the user's own words."""
 
 from __future__ import annotations
 
