@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sqlglot
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -64,6 +65,21 @@ def test_a_backquote_within_a_name_is_doubled_in_every_statement() -> None:
     ]
     assert any("`a``b`" in statement for statement in statements)
     assert not any("`a`b`" in statement for statement in statements)
+
+
+def test_a_quote_within_a_name_does_not_end_the_text_of_an_error() -> None:
+    catalog = Catalog()
+    define(
+        """CREATE STREAM s (`it's` BIGINT INCREASING, v INT); CREATE STREAM t (`it's` BIGINT INCREASING, w INT);
+        CREATE QUERY joined AS SELECT v, w FROM s [RANGE UNBOUNDED], t [RANGE UNBOUNDED] WHERE s.`it's` = t.`it's`;
+        CREATE QUERY last AS SELECT `it's`, COUNT(*) FROM s [RANGE UNBOUNDED] GROUP BY `it's` EMIT FINAL""",
+        catalog,
+    )
+    for query in ("joined", "last"):
+        raising = [step.sql for step in lower(catalog.query(query).plan).steps.values() if "RAISE_ERROR" in step.sql]
+        assert raising
+        for text in raising:
+            sqlglot.parse_one(text, read="spark")
 
 
 @pytest.mark.parametrize(
