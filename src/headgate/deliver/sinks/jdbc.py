@@ -68,7 +68,7 @@ class JdbcSink:
                 detail="Other databases offer no common way to delete one of several equal rows.",
                 hint="'key' = 'column, ...'",
             )
-        self.target = _named(connector.options["dbtable"])
+        self.target = table_name(connector.options["dbtable"])
         schema, dot, _ = self.target.rpartition(".")
         self.deliveries = table_name(f"{schema}{dot}headgate_deliveries")
         restarted = known(directory)
@@ -260,18 +260,6 @@ class JdbcSink:
             f"JOIN (SELECT ROW({listed}) AS r, {copy} AS n FROM {self.stage} WHERE {change} = '-') AS s "
             "ON t.r = s.r AND t.n = s.n)"
         )
-
-
-def _named(target: str) -> Sql:
-    """The name of a table as the user gives it."""
-    try:
-        return table_name(target)
-    except ValueError:
-        raise UserError(
-            "bad-option",
-            f"'dbtable' = '{target}' is not the name of a table",
-            hint="'dbtable' = 'alerts', or 'dbtable' = 'schema.alerts'",
-        ) from None
 
 
 def _text(instant: Any) -> str | None:
