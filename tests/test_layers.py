@@ -54,6 +54,13 @@ WITHOUT_SPARK = (
 )
 
 
+BORDER = ("spark/statements.py",)
+"""The modules that hand texts to Spark."""
+
+TAKES_TEXT = ("sql", "selectExpr", "expr", "where")
+"""Methods and functions of Spark that read SQL."""
+
+
 def rank_of() -> dict[str, int]:
     return {name: rank for rank, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}
 
@@ -119,6 +126,37 @@ def test_sqlglot_stays_in_cql_and_testing() -> None:
             continue
         if file not in reading:
             assert not [name for name in imported(file) if name.startswith("sqlglot")], file
+
+
+def calls(file: Path) -> list[ast.Call]:
+    """The calls in a file that have arguments."""
+    return [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call) and node.args]
+
+
+def test_texts_reach_spark_in_one_module() -> None:
+    """mypy sees to it that they are `Sql` there. What measures Spark, or tests without it, has texts of its own."""
+    for file in files():
+        if package_of(file) in (*WITHOUT_SPARK, "sql", "bench", "testing") or str(file.relative_to(SOURCE)) in BORDER:
+            continue
+        for call in calls(file):
+            of_numpy = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "np"
+            called = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+            assert called not in TAKES_TEXT or of_numpy, f"{file}:{call.lineno}: {ast.unparse(call)}"
+
+
+def test_only_the_package_sql_makes_sql_of_other_texts() -> None:
+    """By `cast`, by `Sql` over something else than a literal or an f-string, and by printing a tree for Spark."""
+    for file in files():
+        if package_of(file) in ("sql", "testing"):
+            continue
+        for call in calls(file):
+            if ast.unparse(call.func) == "Sql":
+                wrong = not isinstance(call.args[0], ast.Constant | ast.JoinedStr)
+            elif isinstance(call.func, ast.Attribute) and call.func.attr == "sql":
+                wrong = any(isinstance(argument, ast.Constant) and argument.value == "spark" for argument in call.args)
+            else:
+                wrong = ast.unparse(call.args[0]) == "Sql"
+            assert not wrong, f"{file}:{call.lineno}: {ast.unparse(call)}"
 
 
 def test_explain_and_help_load_no_spark(tmp_path: Path) -> None:

@@ -743,12 +743,14 @@ def doctor(debug: Debug = False) -> None:
     import platform
 
     from headgate.spark.session import JAVA_NEEDED, check_java, java_version, started
+    from headgate.spark.statements import selected
+    from headgate.sql import Sql
 
     out.print(f"Python {platform.python_version()}")
     check_java()
     out.print(f"Java {java_version()} (needs {JAVA_NEEDED})")
     spark = started()
-    total = spark.range(1000).selectExpr("sum(id)").collect()[0][0]
+    total = selected(spark.range(1000), Sql("sum(id)")).collect()[0][0]
     out.print(f"Spark {spark.version} on {spark.sparkContext.master}: counted to {total}")
     out.print("all well")
 

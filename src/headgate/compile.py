@@ -27,6 +27,7 @@ from headgate.plan.fragments import Part, all_parts, split
 from headgate.plan.nodes import sources
 from headgate.plan.parameters import with_values
 from headgate.scope import described
+from headgate.sql import Sql
 
 Ahead: TypeAlias = Literal["nothing", "an instant", "everything"]
 """What a fragment takes beyond its heartbeat: nothing; the tuples of the first open instant, because all before them
@@ -43,7 +44,7 @@ class CompiledFragment:
     """Gives the results of `program` on its synopses, by fewer steps: for epochs of a few rows."""
 
     ahead: Ahead
-    sees: Mapping[str, str]
+    sees: Mapping[str, Sql]
     """Per stream of which it does not see all sources: the condition, in SQL, for the tuples that it reads."""
 
     group: str = ""

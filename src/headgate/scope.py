@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
-from headgate.sql import literal, name
+from headgate.sql import Sql, literal, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class Scope:
         """True if it sees any of these sources."""
         return not sources <= self.sources if self.others else not sources.isdisjoint(self.sources)
 
-    def condition(self, column: str) -> str:
+    def condition(self, column: str) -> Sql:
         """Which rows are of these sources, in SQL: a source is the value of its column as text, and none is the source
         ''.
         """
         if not self.sources:
-            return str(self.others).upper()
+            return Sql("TRUE") if self.others else Sql("FALSE")
         listed = ", ".join(map(literal, sorted(self.sources)))
         return f"COALESCE(CAST({name(column)} AS STRING), '') {'NOT IN' if self.others else 'IN'} ({listed})"
 

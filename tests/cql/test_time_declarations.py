@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.as_sql import sql
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Counter, Estimation, Grouping, Party, Sensors
@@ -19,7 +20,7 @@ from headgate.delta.lower import lower
 from headgate.errors import UserError
 from headgate.explain import tree
 from headgate.settings import listed as listed_settings
-from headgate.sql import Column
+from headgate.sql import Column, Sql
 from headgate.ticks import UNLIMITED, TimeDomain
 
 STREAMS = """
@@ -282,7 +283,7 @@ def test_the_words_of_time_are_still_names() -> None:
 def test_the_time_of_an_element_is_of_its_streams_kind(stream: str, kind: str) -> None:
     query = only(f"SELECT ELEMENT_TIME FROM {stream} [ROWS 5]", known())
     assert isinstance(query, Query)
-    assert query.plan.columns == (Column("ELEMENT_TIME", kind),)
+    assert query.plan.columns == (Column("ELEMENT_TIME", sql(kind)),)
     assert ("TIMESTAMP_MICROS(_t)" in lower(query.plan).output()) is (kind == "TIMESTAMP")
 
 
@@ -310,7 +311,7 @@ def test_late_tuples_are_a_stream_with_what_is_known_of_them() -> None:
         ("_timestamp", "TIMESTAMP"),
         ("_raw", "STRING"),
     ]
-    assert Column("_timestamp", "BIGINT") in catalog.late_of(catalog.stream("n")).columns
+    assert Column("_timestamp", Sql("BIGINT")) in catalog.late_of(catalog.stream("n")).columns
 
 
 def test_late_tuples_are_read_like_any_stream() -> None:

@@ -31,6 +31,7 @@ from headgate.engine.facts import (
 from headgate.engine.statements import remembered_statements
 from headgate.errors import UserError
 from headgate.log.journal import facts
+from headgate.sql import Sql
 
 ON_DISK: list[tuple[EngineFact, str]] = [
     (
@@ -48,7 +49,7 @@ ON_DISK: list[tuple[EngineFact, str]] = [
         '{"statement": {"cql": "select t from P", "said": ["select t from P"], "now": 5, "query": "q1",'
         ' "folder": "q1", "groups": 0, "group": null, "language": "gsql"}, "v": 3}',
     ),
-    (ParameterChanged("q", "least", 61, "100"), '{"parameter": ["q", "least", 61, "100"]}'),
+    (ParameterChanged("q", "least", 61, Sql("100")), '{"parameter": ["q", "least", 61, "100"]}'),
     (MemberJoined("q", "family of q", 3, None), '{"joined": ["q", "family of q", 3, null]}'),
     (
         MemberJoined("q", "family of q", 3, 7, ((5, 1), (60, 1))),

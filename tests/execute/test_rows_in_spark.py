@@ -15,6 +15,7 @@ from headgate.execute import rows_in_spark
 from headgate.execute.rows_in_spark import RowsInSpark
 from headgate.execute.workspace import Reading, Slice
 from headgate.log.chunk import Chunk
+from headgate.sql import Sql
 
 SCHEMA = StructType().add("k", StringType()).add("_t", LongType())
 
@@ -106,7 +107,7 @@ def test_so_many_rows_stay_with_spark(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_what_spark_must_judge_is_not_handed_over(tmp_path: Path) -> None:
     rows, one = RowsInSpark(Hands()), chunk(tmp_path, [1, 2])
-    assert rows.of(Reading("s", [Slice([one], seen="k = 'a'")], SCHEMA)) is None
+    assert rows.of(Reading("s", [Slice([one], seen=Sql("k = 'a'"))], SCHEMA)) is None
     refusing = RowsInSpark(lambda table, schema: None)
     assert refusing.of(Reading("s", [Slice([one])], SCHEMA)) is None
     without = Chunk(one.path, 2, 1, 2, one.size)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tools.as_sql import sql as as_sql
 
 from headgate import Engine
 from headgate.errors import UserError
@@ -57,7 +58,7 @@ VALUES: list[tuple[Any, ...]] = [
 
 def test_parameters_become_values_and_texts_stay() -> None:
     text = "SELECT ':since', `:until`, \"it's :after\", v:since, 'it\\'s :since' WHERE _t > :since AND _t <= :until"
-    said = "".join(values_in(text, {"since": -5, "until": 7, "after": 6}))
+    said = "".join(values_in(as_sql(text), {"since": -5, "until": 7, "after": 6}))
     assert said == text.replace("> :since", "> (-5L)").replace("<= :until", "<= (7L)")
 
 
@@ -71,7 +72,7 @@ def test_the_bounds_of_a_slice_are_the_same_in_sql_and_in_arrow() -> None:
     ):
         some = Slice([], low, high)
         assert (some.condition, some.in_time(rows)["_t"].to_pylist()) == (sql, left)
-    assert Slice([], 1, None, "k IN ('a')").condition == "_t > 1 AND k IN ('a')"
+    assert Slice([], 1, None, as_sql("k IN ('a')")).condition == "_t > 1 AND k IN ('a')"
 
 
 def through_files(monkeypatch: pytest.MonkeyPatch) -> None:

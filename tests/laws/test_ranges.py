@@ -23,6 +23,7 @@ from headgate.delta.program import Edge, Program
 from headgate.delta.ranges import Ranges
 from headgate.plan.rewrites.driver import rewritten
 from headgate.spark.session import own_session
+from headgate.sql import Sql
 from headgate.testing.cases import Case, Change, difference
 from headgate.testing.reference import evaluate
 from headgate.ticks import TimeDomain
@@ -136,7 +137,7 @@ def test_several_tasks_give_the_answers_of_one(spark: SparkSession, query: str, 
     for program in (plain, plain.by_ranges(Ranges())):
         walked = f"{program.steps_for(step)} SELECT SPARK_PARTITION_ID() AS task, {column} FROM {step}"
         tasks.append(len({row.task for row in session.sql(walked, args=epoch).collect()}))
-        found = session.sql(program.output("k, CAST(v AS STRING) AS v, _t, _n"), args=epoch)
+        found = session.sql(program.output(Sql("k, CAST(v AS STRING) AS v, _t, _n")), args=epoch)
         answers.append(sorted(map(str, found.collect())))
     assert len(answers[0]) > 5_000
     assert answers[0] == answers[1]

@@ -12,6 +12,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.as_sql import sql
 from tools.duck import shared, transpiled
 
 from headgate.plan.chains import chain
@@ -30,6 +31,7 @@ from headgate.plan.monotone import (
     reach,
     rising,
 )
+from headgate.sql import Sql
 
 TYPES = {"t": "BIGINT", "at": "TIMESTAMP", "d": "DATE", "s": "STRING", "x": "DOUBLE"}
 SECOND, MINUTE, DAY = 1_000_000, 60_000_000, 86_400_000_000
@@ -58,12 +60,12 @@ SECOND, MINUTE, DAY = 1_000_000, 60_000_000, 86_400_000_000
             "timestamp",
         ),
         ("DATE_TRUNC('minute', at)", "at", (Truncated(MINUTE),), "timestamp"),
-        ("DATE_TRUNC('MONTH', at)", "at", (Calendar("MONTH"),), "timestamp"),
+        ("DATE_TRUNC('MONTH', at)", "at", (Calendar(Sql("MONTH")),), "timestamp"),
         ("DATE_TRUNC('WEEK', at)", "at", (Shift(-4 * DAY), Truncated(7 * DAY), Shift(4 * DAY)), "timestamp"),
         ("at + INTERVAL '5' MINUTES", "at", (Shift(5 * MINUTE),), "timestamp"),
         ("CAST(at AS DATE)", "at", (Floored(DAY),), "date"),
         ("TO_DATE(at)", "at", (Floored(DAY),), "date"),
-        ("TRUNC(d, 'MM')", "d", (Scale(DAY), Calendar("MONTH"), Floored(DAY)), "date"),
+        ("TRUNC(d, 'MM')", "d", (Scale(DAY), Calendar(Sql("MONTH")), Floored(DAY)), "date"),
     ],
 )
 def test_texts_that_are_chains(text: str, column: str, steps: Steps, kind: str) -> None:
@@ -120,16 +122,16 @@ def evaluated(*texts: str) -> list[int]:
 @settings(max_examples=150)
 @given(chains, st.integers(-300, 300), st.integers(0, 40))
 def test_a_chain_goes_the_way_it_says(some: Steps, x: int, further: int) -> None:
-    here, there = evaluated(applied(some, f"({x})"), applied(some, f"({x + further})"))
+    here, there = evaluated(applied(some, Sql(f"({x})")), applied(some, Sql(f"({x + further})")))
     assert here <= there if rising(some) else here >= there
 
 
 @settings(max_examples=150)
 @given(chains, st.integers(-300, 300))
 def test_passed_is_the_first_instant_beyond(some: Steps, x: int) -> None:
-    (value,) = evaluated(applied(some, f"({x})"))
-    (first,) = evaluated(passed(some, f"({value})"))
-    before, at = evaluated(applied(some, f"({first - 1})"), applied(some, f"({first})"))
+    (value,) = evaluated(applied(some, Sql(f"({x})")))
+    (first,) = evaluated(passed(some, Sql(f"({value})")))
+    before, at = evaluated(applied(some, Sql(f"({first - 1})")), applied(some, Sql(f"({first})")))
     assert first > x
     assert before == value
     assert at > value if rising(some) else at < value
@@ -141,8 +143,8 @@ def test_nothing_is_passed_later_than_its_reach(there: Steps, back: Steps, x: in
     """Also where the value comes by another way than the one it is undone by, as in a join."""
     if rising(there) != rising(back):
         return
-    (value,) = evaluated(applied(there, f"({x})"))
-    (first,) = evaluated(passed(back, f"({value})"))
+    (value,) = evaluated(applied(there, Sql(f"({x})")))
+    (first,) = evaluated(passed(back, Sql(f"({value})")))
     most = reach(there, back)
     assert most is None or first - x <= most
     own = reach(there, there)
@@ -152,10 +154,12 @@ def test_nothing_is_passed_later_than_its_reach(there: Steps, back: Steps, x: in
 @settings(max_examples=60)
 @given(st.sampled_from(["MONTH", "QUARTER", "YEAR"]), st.integers(-(10**16), 10**16), st.booleans())
 def test_months_end_where_the_calendar_says(unit: str, x: int, falling: bool) -> None:
-    some: Steps = (Calendar(unit), Scale(-1)) if falling else (Calendar(unit),)
-    (value,) = evaluated(applied(some, f"CAST({x} AS BIGINT)"))
-    (first,) = evaluated(passed(some, f"CAST({value} AS BIGINT)"))
-    before, at = evaluated(applied(some, f"CAST({first - 1} AS BIGINT)"), applied(some, f"CAST({first} AS BIGINT)"))
+    some: Steps = (Calendar(sql(unit)), Scale(-1)) if falling else (Calendar(sql(unit)),)
+    (value,) = evaluated(applied(some, Sql(f"CAST({x} AS BIGINT)")))
+    (first,) = evaluated(passed(some, Sql(f"CAST({value} AS BIGINT)")))
+    before, at = evaluated(
+        applied(some, Sql(f"CAST({first - 1} AS BIGINT)")), applied(some, Sql(f"CAST({first} AS BIGINT)"))
+    )
     assert (before, first > x) == (value, True)
     assert at < value if falling else at > value
     assert first - x <= (reach(some, some) or 0)
@@ -168,5 +172,5 @@ def test_months_end_where_the_calendar_says(unit: str, x: int, falling: bool) ->
 def test_a_chain_is_what_its_text_says(text: str, x: int) -> None:
     found = chain(text, TYPES)
     assert found is not None
-    said = as_number(re.sub(r"\bat\b", f"TIMESTAMP_MICROS({x})", text), found.kind)
-    assert evaluated(said) == evaluated(applied(found.steps, f"CAST({x} AS BIGINT)"))
+    said = as_number(sql(re.sub(r"\bat\b", f"TIMESTAMP_MICROS({x})", text)), found.kind)
+    assert evaluated(said) == evaluated(applied(found.steps, Sql(f"CAST({x} AS BIGINT)")))

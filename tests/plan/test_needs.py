@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.as_sql import sql
 
 from headgate.catalog.catalog import Catalog
 from headgate.compile import compile_script
@@ -15,6 +16,7 @@ from headgate.plan.monotone import Divided, Floored, Scale, Shift, Step, Truncat
 from headgate.plan.needs import Need, needs, together
 from headgate.plan.prefilter import holds, is_cheap
 from headgate.plan.weights import INSTANTS, Told, grains_of
+from headgate.sql import Sql
 
 STREAM = "CREATE STREAM s (k STRING, a INT, b BIGINT, d DOUBLE, ok BOOLEAN); CREATE STREAM r (k STRING, c INT);"
 
@@ -121,9 +123,9 @@ def test_a_join_needs_of_each_stream_its_own() -> None:
 
 
 def test_what_covers_what() -> None:
-    one, other = Need(frozenset("ab"), frozenset({"a = 1"})), Need(frozenset("bc"), frozenset({"b = 2"}))
+    one, other = Need(frozenset("ab"), frozenset({Sql("a = 1")})), Need(frozenset("bc"), frozenset({Sql("b = 2")}))
     both, everything = together([one, other]), Need(frozenset("abc"), None)
-    assert both == Need(frozenset("abc"), frozenset({"a = 1", "b = 2"}))
+    assert both == Need(frozenset("abc"), frozenset({Sql("a = 1"), Sql("b = 2")}))
     assert both.covers(one)
     assert both.covers(other)
     assert not one.covers(other)
@@ -167,7 +169,7 @@ TYPES = {"k": "STRING", "a": "INT", "b": "BIGINT", "d": "DOUBLE", "ok": "BOOLEAN
 )
 def test_conditions_over_rows(condition: str, expected: list[int]) -> None:
     """As Spark has it, but for NaN, where the answer is always yes."""
-    assert is_cheap(Expression(condition, "BOOLEAN", frozenset()), TYPES)
+    assert is_cheap(Expression(sql(condition), Sql("BOOLEAN"), frozenset()), TYPES)
     assert holds(condition, ROWS).to_pylist() == [bool(one) for one in expected]
 
 
@@ -186,7 +188,7 @@ def test_conditions_over_rows(condition: str, expected: list[int]) -> None:
     ],
 )
 def test_what_is_not_cheap(condition: str) -> None:
-    assert not is_cheap(Expression(condition, "BOOLEAN", frozenset()), TYPES)
+    assert not is_cheap(Expression(sql(condition), Sql("BOOLEAN"), frozenset()), TYPES)
 
 
 INSTANT = {(0, 1)}

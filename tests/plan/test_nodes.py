@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from tools.as_sql import sql
 
 import headgate
 from headgate.plan import nodes
@@ -56,24 +57,24 @@ from headgate.plan.nodes.frames import Final, FrameTraits
 from headgate.plan.nodes.operator import Operator, RelationOperator, StreamOperator, column_of
 from headgate.plan.rewrites.common import anonymous, renamed
 from headgate.plan.tree import complete
-from headgate.sql import Column
+from headgate.sql import Column, Sql
 from headgate.ticks import TimeDomain
 
 SOURCE = Path(headgate.__file__).parent
 DISPATCH = SOURCE / "delta" / "lower.py"
 
-S = Scan("s", (Column("k", "STRING"), Column("v", "INT")), TimeDomain.INTEGER, None)
-T = Scan("t", (Column("a", "STRING"), Column("b", "INT")), TimeDomain.INTEGER, None)
-K, V = column_of("k", "STRING"), column_of("v", "INT")
-POSITIVE = Expression("v > 0", "BOOLEAN", frozenset({"v"}))
-TOTAL = Call("total", "sum", "SUM(v)", "BIGINT", (V,), False, "k = 'x'", frozenset({"k", "v"}))
-BEHIND = Compared(V, Ordered(T, "b", "b", True))
+S = Scan("s", (Column("k", Sql("STRING")), Column("v", Sql("INT"))), TimeDomain.INTEGER, None)
+T = Scan("t", (Column("a", Sql("STRING")), Column("b", Sql("INT"))), TimeDomain.INTEGER, None)
+K, V = column_of("k", Sql("STRING")), column_of("v", Sql("INT"))
+POSITIVE = Expression(Sql("v > 0"), Sql("BOOLEAN"), frozenset({"v"}))
+TOTAL = Call("total", "sum", Sql("SUM(v)"), Sql("BIGINT"), (V,), False, Sql("k = 'x'"), frozenset({"k", "v"}))
+BEHIND = Compared(V, Ordered(T, "b", Sql("b"), True))
 
 
 def over(below: Relation) -> dict[type, Node]:
     """An example of each class of nodes above a relation with the columns k and v; each field is in use."""
     other = Window(T, Unbounded())
-    equal = (Equality(K, column_of("a", "STRING")),)
+    equal = (Equality(K, column_of("a", Sql("STRING"))),)
     stream = Istream(below)
     found: list[Node] = [
         S,
@@ -84,16 +85,18 @@ def over(below: Relation) -> dict[type, Node]:
         Rstream(below, 5),
         Window(stream, Rows(1, ("k",)), "stamp", "nth"),
         Filter(below, POSITIVE),
-        Project(below, (Named("x", K), Named("y", Expression("v + 1", "INT", frozenset({"v"}))))),
-        Join(below, other, equal, Expression("v < b", "BOOLEAN", frozenset({"v", "b"}))),
+        Project(below, (Named("x", K), Named("y", Expression(Sql("v + 1"), Sql("INT"), frozenset({"v"}))))),
+        Join(below, other, equal, Expression(Sql("v < b"), Sql("BOOLEAN"), frozenset({"v", "b"}))),
         Union(below, other),
         Weight(below, V),
-        Exploded(below, Expression("EXPLODE(SEQUENCE(1, v))", "INT", frozenset({"v"})), False, ("one",)),
-        Ranked(below, ("k",), (Named("place", Expression("RANK() OVER (ORDER BY v)", "INT", frozenset({"v"}))),)),
+        Exploded(below, Expression(Sql("EXPLODE(SEQUENCE(1, v))"), Sql("INT"), frozenset({"v"})), False, ("one",)),
+        Ranked(
+            below, ("k",), (Named("place", Expression(Sql("RANK() OVER (ORDER BY v)"), Sql("INT"), frozenset({"v"}))),)
+        ),
         Aggregate(below, (Named("g", K),), (TOTAL,), False),
         Distinct(below),
         Needed(below, "k = a", until=V, behind=BEHIND, checked=BEHIND),
-        Stored("r", (Column("k", "STRING"), Column("v", "INT")), TimeDomain.INTEGER, False, ("k",)),
+        Stored("r", (Column("k", Sql("STRING")), Column("v", Sql("INT"))), TimeDomain.INTEGER, False, ("k",)),
         Piped(below, "part(1)"),
     ]
     return {type(node): node for node in found}
@@ -167,13 +170,13 @@ class _Renamed(nodes.operator.Change):
         columns = frozenset(self.under.get(name, name) for name in value.columns)
         words = {old: new for old, new in self.under.items() if old in value.columns}
         if isinstance(value, Call):
-            condition = _worded(value.condition or "", words)
+            condition = sql(_worded(value.condition or "", words))
             arguments = tuple(map(self, value.arguments))
             return replace(
-                value, sql=_worded(value.sql, words), columns=columns, condition=condition, arguments=arguments
+                value, sql=sql(_worded(value.sql, words)), columns=columns, condition=condition, arguments=arguments
             )
         column = None if value.column is None else self.under.get(value.column, value.column)
-        return replace(value, sql=_worded(value.sql, words), columns=columns, column=column)
+        return replace(value, sql=sql(_worded(value.sql, words)), columns=columns, column=column)
 
 
 def _worded(sql: str, words: dict[str, str]) -> str:
@@ -193,10 +196,10 @@ def test_a_plan_that_reads_a_missing_column_is_not_complete(kind: type[Operator]
 
 def test_the_columns_that_a_frame_reads_are_named() -> None:
     swap = {"k": "p"}.get
-    for frame in (Rows(1, ("k",)), Values("k", "k", "1", True), Passed("k", "k", True)):
+    for frame in (Rows(1, ("k",)), Values("k", Sql("k"), Sql("1"), True), Passed("k", Sql("k"), True)):
         assert frame.deciding == {"k"}
         assert frame.renamed(lambda name: swap(name, name)) != frame
-    final = Final((), "k", frozenset({"k"}), None)
+    final = Final((), Sql("k"), frozenset({"k"}), None)
     assert final.renamed(lambda name: swap(name, name)) is None
     for still in (Now(), Unbounded(), Range(1, None, True)):
         assert still.renamed(lambda name: swap(name, name)) == still

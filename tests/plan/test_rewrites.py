@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
+from tools.as_sql import sql as as_sql
 from tools.duck import Duck, bound, compiled
 from tools.places import GOLDEN
 from tools.random_queries import HORIZON, KEYS, RELATIONS, STREAMS, cases, cuttings, described
@@ -26,6 +27,7 @@ from headgate.plan.expressions import Expression
 from headgate.plan.nodes import Node
 from headgate.plan.rewrites.driver import ROUNDS, RULES, Rule, rewritten
 from headgate.plan.rewrites.substitution import conjuncts, movable, substituted
+from headgate.sql import Sql
 from headgate.testing.cases import Case, NamedQuery, Row, difference
 from headgate.testing.reference import evaluate
 
@@ -212,14 +214,14 @@ def test_a_part_used_twice_is_lowered_once(query: str) -> None:
 )
 def test_columns_are_replaced_or_left_alone(sql: str, values: dict[str, str], expected: str | None) -> None:
     def expression(text: str) -> Expression:
-        return Expression(text, "INT", frozenset(re.findall(r"\b[abfgsx]\b|(?<=`)[^`]+(?=`)", text)))
+        return Expression(as_sql(text), Sql("INT"), frozenset(re.findall(r"\b[abfgsx]\b|(?<=`)[^`]+(?=`)", text)))
 
     found = substituted(expression(sql), {name: expression(text) for name, text in values.items()})
     assert (None if found is None else found.sql) == expected
 
 
 def test_conditions_are_taken_apart_at_their_ands() -> None:
-    condition = Expression("a > 1 AND (b OR c) AND (d = 1 AND a < 3)", "BOOLEAN", frozenset("abcd"))
+    condition = Expression(Sql("a > 1 AND (b OR c) AND (d = 1 AND a < 3)"), Sql("BOOLEAN"), frozenset("abcd"))
     assert [part.sql for part in conjuncts(condition)] == ["a > 1", "(b OR c)", "d = 1", "a < 3"]
     assert all(movable(part) for part in conjuncts(condition))
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tools.as_sql import sql
 from tools.duck import Duck, bound
 from tools.random_queries import cases, cuttings
 
@@ -35,7 +36,7 @@ from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups, scopes
 from headgate.plan.tree import everywhere, parents
 from headgate.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
-from headgate.sql import name
+from headgate.sql import Sql, name
 from headgate.testing.cases import Case, Change, difference
 
 SOURCES = ("a", "b", "c", "")
@@ -276,7 +277,9 @@ def selections(draw: st.DrawFn) -> tuple[Case, Node]:
             chosen = draw(st.sampled_from(list(places)))
             column = draw(st.sampled_from(places[chosen]))
             condition = Expression(
-                f"{name(column)} {draw(st.sampled_from(['= 1', 'IN (1, 2)']))}", "BOOLEAN", frozenset({column.lower()})
+                sql(f"{name(column)} {draw(st.sampled_from(['= 1', 'IN (1, 2)']))}"),
+                Sql("BOOLEAN"),
+                frozenset({column.lower()}),
             )
             plan = everywhere(plan, lambda node: Filter(cast(Relation, node), condition) if node == chosen else None)  # noqa: B023
     plan = rewritten(plan).plan

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tools.as_sql import sql
 from tools.duck import shared, transpiled
 
 from headgate.catalog.entries import Connector, Relation, Stream
@@ -33,7 +34,7 @@ from headgate.sources.judged_batch import JudgedBatch
 from headgate.sources.rows import ticks
 from headgate.sources.tables import TableSource
 from headgate.sources.verdict import verdict_sql
-from headgate.sql import Column
+from headgate.sql import Column, Sql
 from headgate.ticks import Tick, TimeDomain
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -99,7 +100,7 @@ class Notebook:
 def a_stream(columns: str, domain: TimeDomain = TimeDomain.INTEGER, **more: Any) -> Stream:
     """A stream of columns written as in CQL."""
     named = [column.split() for column in columns.split(", ")]
-    return Stream("s", tuple(Column(name, kind) for name, kind in named), domain, **more)
+    return Stream("s", tuple(Column(name, sql(kind)) for name, kind in named), domain, **more)
 
 
 def inlet_of(stream: Stream | Relation, directory: Path, heartbeats: Heartbeats) -> Inlet:
@@ -254,12 +255,12 @@ def test_a_batch_from_the_far_future_is_refused(tmp_path: Path) -> None:
 
 def test_a_relation_keeps_what_is_late(tmp_path: Path) -> None:
     heartbeats = Notebook(closed=10)
-    inlet = inlet_of(Relation("r", (Column("v", "INT"),), TimeDomain.INTEGER), tmp_path, heartbeats)
+    inlet = inlet_of(Relation("r", (Column("v", Sql("INT")),), TimeDomain.INTEGER), tmp_path, heartbeats)
     assert inlet.push([(11, (1,)), (12, (1,), "-"), (9, (2,))], ManualClock()) == 2
     assert logged(inlet, "v", "_n", "_t") == [(1, 1, 11), (1, -1, 12)]
     (letter,) = letters(inlet)
     assert list(letter) == ["v", "_reason", "_behind", "_timestamp", "_raw", "_t", "_s"]
-    fixed = inlet_of(Relation("f", (Column("v", "INT"),), None), tmp_path, heartbeats)
+    fixed = inlet_of(Relation("f", (Column("v", Sql("INT")),), None), tmp_path, heartbeats)
     heartbeats.told.clear()
     assert fixed.push([(0, (1,)), (0, ("x",))], ManualClock()) == 1
     assert fixed.counts == {"malformed": 1}
@@ -616,7 +617,7 @@ def test_files_with_a_sample_of_their_timestamps(spark: SparkSession, tmp_path: 
 @pytest.mark.spark
 def test_relations_from_files(spark: SparkSession, tmp_path: Path) -> None:
     heartbeats = Notebook(closed=10)
-    columns = (Column("v", "INT"), Column("at", "INT"), Column("op", "STRING"))
+    columns = (Column("v", Sql("INT")), Column("at", Sql("INT")), Column("op", Sql("STRING")))
     changing = Relation("r", columns, TimeDomain.INTEGER, timestamp="at", change="op")
     source = source_of(spark, changing, tmp_path / "in", heartbeats)
     write(

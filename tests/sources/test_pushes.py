@@ -20,7 +20,7 @@ from headgate.log.journal import Journal
 from headgate.sources.inlet import Inlet
 from headgate.sources.pushes import Push, Pushes
 from headgate.sources.verdict import TUPLE
-from headgate.sql import Column
+from headgate.sql import Column, Sql
 
 SECONDS = 60
 
@@ -134,7 +134,7 @@ def test_a_column_that_is_added_meanwhile_is_null(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     before = desk.push(desk.s, 1)
     with desk.at_once(before) as got:
-        stream = replace(desk.s.stream, columns=(*desk.s.stream.columns, Column("w", "STRING")))
+        stream = replace(desk.s.stream, columns=(*desk.s.stream.columns, Column("w", Sql("STRING"))))
         fields = list(desk.s.rows.schema)
         desk.s.shape(stream, pa.schema([*fields[:2], pa.field("w", pa.string()), *fields[2:]]))
     assert got[before] == Counter({TUPLE: 1})

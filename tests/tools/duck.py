@@ -31,6 +31,7 @@ from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
 from headgate.testing.reference_sql import table_of
 from headgate.testing.runner import script
 from headgate.ticks import TimeDomain
+from tools.as_sql import sql
 
 NARROW, WIDE = Ranges(pieces=20, blocks=1000, own=0), Ranges(pieces=5, blocks=3, own=1)
 """Ranges for a few rows: each instant or value by itself, and a few of them together."""
@@ -78,7 +79,7 @@ def catalog_of(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Catalog:
     catalog.set("empty_aggregate", case.empty_aggregate)
     catalog.set("time_unit", f"{case.unit_seconds} seconds")
     for name, (parameter, body) in FUNCTIONS.items():
-        catalog.add_function(Function(name, (parameter,), body))
+        catalog.add_function(Function(name, (parameter,), sql(body)))
     for name, schema in case.streams.items():
         orders = case.orders.get(name, {})
         columns = tuple(Column(column, sql_type(kind), orders.get(column)) for column, kind in schema.items())

@@ -23,6 +23,7 @@ from headgate.plan.nodes import Node
 from headgate.testing.cases import Case, Change, Row
 from headgate.testing.reference import _Reference, _without_operator
 from headgate.testing.reference_windows import VaryingRelation
+from tools.as_sql import sql
 from tools.duck import catalog_of
 from tools.random_queries import HORIZON, KEYS, RELATIONS, STREAMS, inputs, queries
 
@@ -150,7 +151,9 @@ def plan_of(family: RandomFamily) -> Node:
     catalog: Catalog = catalog_of(family.case)
     if family.lengths is not None:
         known = catalog.relations[family.relation.lower()]
-        columns = (replace(one, check=family.check if one.name == family.lengths[0] else None) for one in known.columns)
+        columns = (
+            replace(one, check=sql(family.check) if one.name == family.lengths[0] else None) for one in known.columns
+        )
         catalog.relations[family.relation.lower()] = replace(known, columns=tuple(columns))
     members, text = members_of(catalog.relations[family.relation.lower()]), family.case.query
     return bind_family(parse(text)[0], text, catalog, "", members)[0].plan

@@ -7,11 +7,12 @@ IP_TEXT(167772161)      '10.0.0.1'
 from __future__ import annotations
 
 from headgate.catalog.entries import Function
+from headgate.sql import Sql
 
 _PARTS = " + ".join(
-    f"TRY_CAST(SPLIT_PART(ip, '.', {place}) AS BIGINT) * {256 ** (4 - place)}" for place in (1, 2, 3, 4)
+    Sql(f"TRY_CAST(SPLIT_PART(ip, '.', {place}) AS BIGINT) * {1 << 8 * (4 - place)}") for place in (1, 2, 3, 4)
 )
-_BYTES = ", ".join(f"CAST(number DIV {256 ** (4 - place)} % 256 AS STRING)" for place in (1, 2, 3, 4))
+_BYTES = ", ".join(Sql(f"CAST(number DIV {1 << 8 * (4 - place)} % 256 AS STRING)") for place in (1, 2, 3, 4))
 
 FUNCTIONS = {
     function.name: function

@@ -19,7 +19,7 @@ from headgate.errors import Place, UserError, nearest, quoted, unknown
 from headgate.permissions import EVERYTHING, Permissions
 from headgate.plan.nodes import Constraint
 from headgate.settings import Settings, changed
-from headgate.sql import Column
+from headgate.sql import BIGINT, STRING, Column, Sql
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
 
 
@@ -159,8 +159,8 @@ class Catalog:
         """The dead letters of a stream as a stream: its columns, why each row was not taken, and by how much it was
         late.
         """
-        stamp = "TIMESTAMP" if stream.domain is TimeDomain.TIMESTAMP else "BIGINT"
-        about = (("_reason", "STRING"), ("_behind", "BIGINT"), ("_timestamp", stamp), ("_raw", "STRING"))
+        stamp = Sql("TIMESTAMP") if stream.domain is TimeDomain.TIMESTAMP else BIGINT
+        about = (("_reason", STRING), ("_behind", BIGINT), ("_timestamp", stamp), ("_raw", STRING))
         own = (
             replace(column, order=None, check=None) for column in stream.columns
         )  # some are here because they break it
@@ -173,8 +173,8 @@ class Catalog:
         Rows have the instant `_t` and the order of arrival `_s` beside their columns, those of a relation also `_n`,
         put in or taken out.
         """
-        sign = (Column("_n", "BIGINT"),) if isinstance(stream, Relation) else ()
-        stamps = (Column("_t", "BIGINT"), Column("_s", "BIGINT"))
+        sign = (Column("_n", BIGINT),) if isinstance(stream, Relation) else ()
+        stamps = (Column("_t", BIGINT), Column("_s", BIGINT))
         logs = {stream.name: (*stream.columns, *sign, *stamps)}
         if isinstance(stream, Stream):
             late = self.late_of(stream)

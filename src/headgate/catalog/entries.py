@@ -11,7 +11,7 @@ from headgate.catalog.protocols import Gsql
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
 from headgate.settings import Level, Method, TokenPeriod
-from headgate.sql import Column, signature
+from headgate.sql import Column, Sql, signature
 from headgate.table import paragraphs, words
 from headgate.ticks import Tick, TimeDomain
 
@@ -254,7 +254,7 @@ class Function:
 
     name: str
     parameters: tuple[str, ...]
-    body: str
+    body: Sql
 
     def __repr__(self) -> str:
         return in_line(f"Function({self.name}({', '.join(self.parameters)}): {self.body})")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from headgate.sql import Sql
 from headgate.ticks import Tick
 
 
@@ -54,7 +55,7 @@ class ParameterValue:
     query: str
     name: str
     type: str
-    changes: tuple[tuple[Tick | None, str], ...]
+    changes: tuple[tuple[Tick | None, Sql], ...]
     """Instants in order, the first of them None, each with a value as a literal of SQL."""
 
     @property
@@ -62,11 +63,11 @@ class ParameterValue:
         return f"{self.query}.{self.name}".lower()
 
     @property
-    def value(self) -> str:
+    def value(self) -> Sql:
         """The value that counts from the last change on."""
         return self.changes[-1][1]
 
-    def changed(self, instant: Tick, value: str) -> ParameterValue:
+    def changed(self, instant: Tick, value: Sql) -> ParameterValue:
         """The parameter with another value from an instant on."""
         kept = tuple((since, one) for since, one in self.changes if since is None or since < instant)
         return replace(self, changes=(*kept, (instant, value)))

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from headgate.catalog.entries import Connector
 from headgate.errors import nearest, quoted
+from headgate.sql.database import table
 
 MODES = ("changes", "upserts", "current")
 EXISTING = ("refuse", "append", "replace")
@@ -171,6 +172,14 @@ def _jdbc_address(kind: SinkKind, option: str, value: str) -> Objection | None:
     return None if value.startswith("jdbc:") else Objection(f'"{value}" is not a JDBC address', hint=kind.example)
 
 
+def _jdbc_table(kind: SinkKind, option: str, value: str) -> Objection | None:
+    try:
+        table(value)
+    except ValueError:
+        return Objection(f'"{value}" is not the name of a table', hint=kind.example)
+    return None
+
+
 def _function(kind: SinkKind, option: str, value: str) -> Objection | None:
     module, _, function = value.partition(":")
     if all(part.isidentifier() for part in [*module.split("."), *function.split(".")]):
@@ -268,7 +277,7 @@ SINKS: dict[str, SinkKind] = {
             together="jdbc_group:JdbcGroupSink",
             whole=("url", "user", "password", "driver"),
             guarantee="exactly once: rows and the number of their delivery change in one transaction",
-            needs=(Option("url", _jdbc_address), Option("dbtable")),
+            needs=(Option("url", _jdbc_address), Option("dbtable", _jdbc_table)),
             takes=(
                 *_named("user", "password", "driver"),
                 Option("existing", _existing),

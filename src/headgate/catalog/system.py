@@ -13,7 +13,7 @@ from typing import Literal
 
 from headgate.catalog.entries import Stream
 from headgate.errors import Place, UserError, nearest, quoted
-from headgate.sql import Column
+from headgate.sql import Column, checked_type
 from headgate.ticks import TimeDomain
 
 PREFIX = "SYSTEM."
@@ -43,7 +43,7 @@ class SystemStream:
 
     def entry(self) -> Stream:
         """The stream as the catalog has streams."""
-        columns = tuple(Column(column.name, column.type) for column in self.columns)
+        columns = tuple(Column(column.name, checked_type(column.type)) for column in self.columns)
         return Stream(self.name, columns, TimeDomain.TIMESTAMP, stamped="internal")
 
 

@@ -57,6 +57,7 @@ from headgate.plan.nodes import (
     sources,
 )
 from headgate.plan.tree import complete
+from headgate.sql.printer import compared
 from headgate.ticks import TimeDomain
 
 
@@ -356,11 +357,11 @@ class Binder(Resolver):
         if tree.args.get("order") is None or not (tree.args.get("limit") or tree.args.get("offset")):
             return []
         known = {self.output_name(item).lower() for item in projected} | {
-            unaliased(item).sql("spark") for item in projected
+            compared(unaliased(item)) for item in projected
         }
         hidden = []
         for key in tree.args["order"].expressions:
-            if key.this.name.lower() in known or key.this.sql("spark") in known or key.this.is_int:
+            if key.this.name.lower() in known or compared(key.this) in known or key.this.is_int:
                 continue
             if distinct:
                 raise UserError(
@@ -397,7 +398,7 @@ class Binder(Resolver):
         self, order: exp.Expression | None, outputs: list[str], expanded: list[exp.Expression]
     ) -> list[exp.Expression]:
         """The keys of ORDER BY, as columns of the result, with the hidden ones."""
-        texts = [unaliased(item).sql("spark") for item in expanded]
+        texts = [compared(unaliased(item)) for item in expanded]
         visible = [self.output_name(item).lower() for item in expanded]
         keys = []
         for key in order.expressions if order is not None else []:
@@ -408,7 +409,7 @@ class Binder(Resolver):
                         "bad-position", f"ORDER BY {key.this.name} is not in the select list", place=self.place(order)
                     )
             else:
-                name, text = key.this.name.lower() if isinstance(key.this, exp.Column) else "", key.this.sql("spark")
+                name, text = key.this.name.lower() if isinstance(key.this, exp.Column) else "", compared(key.this)
                 if name not in visible and text not in texts:
                     raise UserError(
                         "order-not-selected",

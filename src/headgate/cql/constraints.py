@@ -23,6 +23,7 @@ from headgate.cql import syntax
 from headgate.errors import NotYet, Place, UserError, unknown
 from headgate.plan.nodes import Constraint, Node, Scan, sources
 from headgate.sql import Column
+from headgate.sql.printer import printed
 
 Places: TypeAlias = Callable[[exp.Expression], Place | None]
 """Gives the place of a part of the statement in the user's text."""
@@ -107,7 +108,7 @@ def _column(stream: Stream, written: exp.Expression, place: Places) -> Column:
 
 def _tuples(written: exp.Expression, place: Places) -> int:
     """The k of a constraint."""
-    text = written.sql("spark")
+    text = printed(written)
     k = int(text) if text.removeprefix("-").isdigit() else None
     if k is None or not 0 <= k <= MOST:
         raise UserError(
@@ -123,7 +124,7 @@ def _confidence(written: exp.Expression | None, place: Places) -> str:
     """How likely it is that a tuple keeps to the k that is detected."""
     if written is None:
         return CONFIDENCE
-    text = written.sql("spark")
+    text = printed(written)
     known = Fraction(text) if isinstance(written, exp.Literal) and not written.is_string else None
     if known is None or not 0 < known < 1 or 1 / (1 - known) > MOST:
         raise UserError(

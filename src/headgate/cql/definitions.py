@@ -30,7 +30,7 @@ from headgate.plan.prefilter import REAL, is_cheap
 from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
-from headgate.sql import Column, signature
+from headgate.sql import BOOLEAN, Column, Sql, signature
 from headgate.sql import name as column_name
 from headgate.sql.printer import printed
 from headgate.table import Table
@@ -123,7 +123,7 @@ class ParameterSet:
 
     query: str
     name: str
-    value: str
+    value: Sql
     """A literal of SQL."""
 
     since: Tick | None = None
@@ -925,7 +925,7 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     return columns
 
 
-def _check(written: exp.ColumnDef, place: _Places) -> str | None:
+def _check(written: exp.ColumnDef, place: _Places) -> Sql | None:
     """The condition of a column's CHECK in SQL: it compares the column with constants of its type."""
     check = written.args.get("check")
     if check is None:
@@ -942,7 +942,7 @@ def _check(written: exp.ColumnDef, place: _Places) -> str | None:
             )
         column.set("this", exp.to_identifier(own, quoted=named != own))
     sql = printed(condition)
-    if kind in REAL or not is_cheap(Expression(f"NOT ({sql})", "BOOLEAN", frozenset()), {own.lower(): kind}):
+    if kind in REAL or not is_cheap(Expression(f"NOT ({sql})", BOOLEAN, frozenset()), {own.lower(): kind}):
         values = "'a', 'b'" if kind == "STRING" else "1, 5, 60"
         raise UserError(
             "bad-check",

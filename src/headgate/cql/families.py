@@ -46,6 +46,7 @@ from headgate.plan.derived import fresh
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.nodes import names
 from headgate.sql import Column, is_plain, spelled
+from headgate.sql.printer import compared, printed
 
 LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 """Aggregates that give an empty list over no rows."""
@@ -159,7 +160,7 @@ def _values(column: Column) -> tuple[int, ...]:
     if column.check is None or column.type not in INTEGRAL:
         return ()
     lists = [one for one in conjuncts(sqlglot.parse_one(column.check, read="spark")) if isinstance(one, exp.In)]
-    return tuple(sorted({int(value.sql("spark")) for one in lists[:1] for value in one.expressions}))
+    return tuple(sorted({int(printed(value)) for one in lists[:1] for value in one.expressions}))
 
 
 def _window_of(entry: exp.Expression) -> StreamWindow | None:
@@ -716,10 +717,10 @@ class _Rewriting:
         aliases = {item.alias.lower() for item in body.items if isinstance(item, exp.Alias)}
         if not all(isinstance(key, exp.Column) and key.name.lower() not in aliases for key in group.expressions):
             return
-        keys = {self.binder.resolve(key.copy(), scope).sql("spark") for key in group.expressions}
+        keys = {compared(self.binder.resolve(key.copy(), scope)) for key in group.expressions}
 
         def is_key(column: exp.Column) -> bool:
-            return column.name.lower() not in aliases and self.binder.resolve(column.copy(), scope).sql("spark") in keys
+            return column.name.lower() not in aliases and compared(self.binder.resolve(column.copy(), scope)) in keys
 
         def can_be_lifted(condition: exp.Expression) -> bool:
             columns = [column for column in condition.find_all(exp.Column) if not self._is_member(column)]
@@ -830,7 +831,7 @@ class _Rewriting:
         texts: dict[str, str] = {}
         exported: list[exp.Expression] = []
         for key in keys:
-            text = binder.resolve(key, scope).sql("spark")
+            text = compared(binder.resolve(key, scope))
             if text not in texts:
                 texts[text] = fresh("key", self.taken)
                 exported.append(_named(key.copy(), texts[text]))
@@ -839,7 +840,7 @@ class _Rewriting:
         def key_of(node: exp.Expression) -> str | None:
             if not isinstance(node, kinds) or self.mentions(node):
                 return None
-            return texts.get(binder.resolve(node.copy(), scope).sql("spark"))
+            return texts.get(compared(binder.resolve(node.copy(), scope)))
 
         calls = self._export(body, provider, alias, key_of, lambda call, value: value)
         inner.set("expressions", [*exported, *calls])
@@ -934,7 +935,7 @@ class _Rewriting:
                 return _column(key, alias)
             in_window = isinstance(node.parent, exp.Window) and node.arg_key == "this"
             if aggregate_calls(node) == [node] and not in_window:
-                text = node.sql("spark")
+                text = compared(node)
                 if text not in calls:
                     calls[text] = fresh("value", self.taken), node.copy()
                 return value_of(node, _column(calls[text][0], alias))

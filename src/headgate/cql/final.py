@@ -21,6 +21,7 @@ from headgate.plan.expressions import Expression
 from headgate.plan.monotone import Chain, Closer
 from headgate.plan.nodes import Relation, Unbounded
 from headgate.plan.temporal import attributes, shown_when_final, shown_when_passed, tied, windows
+from headgate.sql import Sql
 
 if TYPE_CHECKING:
     from headgate.cql.binder import Binder
@@ -123,7 +124,7 @@ def _equal_values(binder: Binder, source: From, where: Iterable[exp.Expression])
     ]
 
 
-def _types(node: Relation) -> dict[str, str]:
+def _types(node: Relation) -> dict[str, Sql]:
     return {column.name: column.type for column in node.columns}
 
 

@@ -5,6 +5,7 @@ Grouping sets, rollup and cube are a union of one aggregate for each set, with n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ from headgate.errors import NotYet, UserError
 from headgate.plan.derived import column, constant, fresh, null
 from headgate.plan.expressions import Call, Named
 from headgate.plan.nodes import Aggregate, Project, Relation, Union, names
+from headgate.sql import Sql
+from headgate.sql.printer import compared, printed
 
 if TYPE_CHECKING:
     from headgate.cql.binder import Binder
@@ -53,7 +56,7 @@ def grouped(
     key_names = unique(
         [tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)]
     )
-    keys = {tree.sql("spark"): name for tree, name in zip(key_trees, key_names, strict=True)}
+    keys = {compared(tree): name for tree, name in zip(key_trees, key_names, strict=True)}
     calls: dict[str, Call] = {}
     taken = {name.lower() for name in key_names}
 
@@ -62,13 +65,11 @@ def grouped(
             return replaced_outside_subquery(node, replaced)
         if node.meta.get("resolved") and isinstance(node, exp.Column) and node.name not in scope.copies.values():
             return node
-        text = node.sql("spark")
+        text = compared(node)
         if text in keys:
             return marked_resolved(column_named(keys[text], node))
-        if isinstance(node, exp.Grouping) and len(node.expressions) == 1 and node.expressions[0].sql("spark") in keys:
-            return (
-                column_named(_flag(keys[node.expressions[0].sql("spark")])) if len(sets) > 1 else exp.Literal.number(0)
-            )
+        if isinstance(node, exp.Grouping) and len(node.expressions) == 1 and compared(node.expressions[0]) in keys:
+            return column_named(_flag(keys[compared(node.expressions[0])])) if len(sets) > 1 else exp.Literal.number(0)
         if aggregate_calls(node) == [node] and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
             if text not in calls:
                 for inner in node.iter_expressions():
@@ -206,7 +207,10 @@ def _over_sets(
         shown = [
             Named(k.name, column(part, k.name) if i in chosen else null(k.expression.type)) for i, k in enumerate(keys)
         ]
-        flags = [Named(_flag(k.name), constant("0" if i in chosen else "1", "INT")) for i, k in enumerate(keys)]
+        flags = [
+            Named(_flag(k.name), constant(Sql("0") if i in chosen else Sql("1"), Sql("INT")))
+            for i, k in enumerate(keys)
+        ]
         parts.append(Project(part, (*shown, *(Named(call.name, column(part, call.name)) for call in calls), *flags)))
     result = parts[0]
     for part_node in parts[1:]:
@@ -258,11 +262,11 @@ def with_aliases(tree: exp.Expression, projections: list[exp.Expression], scope:
     return replaced_by(tree.copy(), replaced)
 
 
-def _call(node: exp.Expression, types: dict[str, str], name: str) -> Call:
+def _call(node: exp.Expression, types: Mapping[str, Sql], name: str) -> Call:
     condition = None
     tree = node
     if isinstance(tree, exp.Filter):
-        condition = tree.expression.this.sql("spark")
+        condition = printed(tree.expression.this)
         tree = tree.this
     inner = tree
     while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):

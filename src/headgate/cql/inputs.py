@@ -55,6 +55,7 @@ from headgate.plan.nodes import (
     is_stream,
     names,
 )
+from headgate.sql import Sql
 
 if TYPE_CHECKING:
     from headgate.cql.binder import Binder
@@ -84,7 +85,7 @@ class Scope:
     """What names mean in one query; `outer` is the scope of the query around it."""
 
     items: list[Item]
-    types: dict[str, str] = field(default_factory=dict)
+    types: dict[str, Sql] = field(default_factory=dict)
     outer: Scope | None = None
     merged: dict[str, exp.Expression] = field(default_factory=dict)
     """Columns that USING merged: name in lower case -> value."""

@@ -7,7 +7,7 @@ an error with its place and the names that would have been right.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp, parse_one
 
@@ -29,6 +29,7 @@ from headgate.cql.trees import (
 )
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
+from headgate.sql import Sql
 
 DASHED = re.compile(r"[A-Za-z_]\w*(?:-[A-Za-z_]\w*)+")
 """A name with dashes, as some published queries write it; SQL reads a subtraction."""
@@ -74,7 +75,7 @@ class Resolver:
         return resolved
 
     def refuse_value(
-        self, condition: exp.Expression, types: dict[str, str], written: exp.Expression | None = None
+        self, condition: exp.Expression, types: Mapping[str, Sql], written: exp.Expression | None = None
     ) -> None:
         """Refuses a value that is not BOOLEAN where a condition is needed, also below AND, OR and NOT."""
         for part in connected(condition):

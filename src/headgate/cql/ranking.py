@@ -16,6 +16,7 @@ from headgate.errors import UserError, unknown
 from headgate.plan.derived import fresh, kept
 from headgate.plan.expressions import Named
 from headgate.plan.nodes import Ranked, Relation, names
+from headgate.sql.printer import compared
 
 if TYPE_CHECKING:
     from headgate.cql.binder import Binder
@@ -59,7 +60,7 @@ def ranked(binder: Binder, node: Relation, trees: list[exp.Expression]) -> tuple
     def replaced(tree: exp.Expression) -> exp.Expression | None:
         if not isinstance(tree, exp.Window):
             return None
-        text = tree.sql("spark")
+        text = compared(tree)
         if text not in found:
             found[text] = (fresh("ranked", taken), tree.copy())
         return column_named(found[text][0])

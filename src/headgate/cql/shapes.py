@@ -43,7 +43,7 @@ from headgate.plan.lives import has_lives
 from headgate.plan.nodes import MEMBERS, Now, Scan, Window, children, domain, names, sources
 from headgate.plan.nodes import Node as Plan
 from headgate.plan.scopes import scopes
-from headgate.sql import Column
+from headgate.sql import BIGINT, Column, Sql, checked_type, name
 from headgate.ticks import TimeDomain
 
 MEMBER = "number"
@@ -285,12 +285,12 @@ def lengths_in(tree: exp.Expression) -> list[tuple[StreamWindow, str]]:
     ]
 
 
-def _with_slots(tree: exp.Expression, shape: Shape) -> tuple[exp.Expression, dict[str, str]]:
+def _with_slots(tree: exp.Expression, shape: Shape) -> tuple[exp.Expression, dict[str, Sql]]:
     """The tree with columns of the member in the place of lengths, and the CHECKs of these columns."""
-    tree, checks = tree.copy(), dict[str, str]()
+    tree, checks = tree.copy(), dict[str, Sql]()
     windows, slots = lengths_in(tree), _slots(shape.lengths)
     for number, (same, values) in enumerate(slots, len(shape.types) - len(slots) + 1):
-        checks[f"c{number}"] = f"c{number} IN ({', '.join(map(str, values))})"
+        checks[f"c{number}"] = f"{name(f'c{number}')} IN ({', '.join(Sql(f'{value}') for value in values)})"
         for position in same:
             window, part = windows[position]
             window.set(part, exp.column(f"c{number}", MEMBERS))
@@ -309,7 +309,10 @@ def bind_found(tree: exp.Expression, query: Query, shape: Shape) -> tuple[BoundQ
     """Bind the family of a shape; None if its queries have to run alone. `query` is one of them, bound by itself."""
     tree, checks = _with_slots(tree, shape)
     named = [(f"c{number}", kind) for number, kind in enumerate(shape.types, 1)]
-    columns = (Column(MEMBER, "BIGINT"), *(Column(name, kind, check=checks.get(name)) for name, kind in named))
+    columns = (
+        Column(MEMBER, BIGINT),
+        *(Column(name, checked_type(kind), check=checks.get(name)) for name, kind in named),
+    )
     catalog = copy(shape.catalog)
     catalog.relations = {**catalog.relations, MEMBERS: Relation(MEMBERS, columns, domain(query.plan))}
     catalog.permissions = None

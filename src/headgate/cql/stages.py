@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 
 from headgate.cql.script import deep_texts
-from headgate.sql import comma
+from headgate.sql.printer import printed
 
 Columns: TypeAlias = tuple[frozenset[str], ...]
 """Columns by which rows lie together in tasks, each under all its names; none if all rows lie in one task."""
@@ -30,7 +30,7 @@ class Shuffle:
     by: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.step} by {comma(*self.by)}" if self.by else f"{self.step} to one task"
+        return f"{self.step} by {', '.join(filter(None, self.by))}" if self.by else f"{self.step} to one task"
 
 
 def shuffles(steps: Mapping[str, str]) -> list[Shuffle]:
@@ -122,4 +122,4 @@ def _conjuncts(condition: exp.Expression | None) -> Iterable[exp.Expression]:
 
 def _name(column: exp.Expression) -> str:
     """A column by its name, without its table; anything else as SQL."""
-    return column.name if isinstance(column, exp.Column) else column.sql("spark")
+    return column.name if isinstance(column, exp.Column) else printed(column)

@@ -40,6 +40,7 @@ from headgate.errors import NotYet, Place, UserError
 from headgate.plan.derived import anti_join, column, constant, fresh, kept, minus, null, semi_join
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Join, Project, Relation, Union, names
+from headgate.sql import BIGINT, BOOLEAN, Sql, literal
 
 if TYPE_CHECKING:
     from headgate.cql.binder import Binder
@@ -335,12 +336,12 @@ def _with_truth_column(
     name = _fresh_name(node, "holds")
     true = _semi_or_anti_join(binder, node, scope, predicate.copy(), negated)
     false = minus(node, true)
-    return Union(_with(true, name, "TRUE"), _with(false, name, "FALSE")), name
+    return Union(_with(true, name, Sql("TRUE")), _with(false, name, Sql("FALSE"))), name
 
 
-def _with(node: Relation, name: str, truth: str) -> Relation:
+def _with(node: Relation, name: str, truth: Sql) -> Relation:
     return Project(
-        node, (*(Named(own, column(node, own)) for own in names(node)), Named(name, constant(truth, "BOOLEAN")))
+        node, (*(Named(own, column(node, own)) for own in names(node)), Named(name, constant(truth, BOOLEAN)))
     )
 
 
@@ -403,12 +404,12 @@ def _at_most_one(value: Relation) -> Relation:
         value,
         (),
         (
-            Call("rows", "count", "COUNT(*)", "BIGINT", (), False, None, frozenset()),
+            Call("rows", "count", Sql("COUNT(*)"), BIGINT, (), False, None, frozenset()),
             Call("one", "max", f"MAX({own.sql})", own.type, (own,), False, None, own.columns),
         ),
         row_when_empty=True,
     )
-    checked = f"CASE WHEN rows > 1 THEN RAISE_ERROR('{MORE_THAN_ONE}') ELSE one END"
+    checked = f"CASE WHEN rows > 1 THEN RAISE_ERROR({literal(MORE_THAN_ONE)}) ELSE one END"
     return Project(counted, (Named(name, Expression(checked, own.type, frozenset({"rows", "one"}))),))
 
 
@@ -435,7 +436,7 @@ def _correlated_total(
     same = tuple(Equality(column(given, own), column(by_key, own), null_safe=True) for own in outer)
     without = anti_join(given, by_key, same, None)
     nothing = tuple(
-        Named(call.name, constant("0", "BIGINT") if call.function in COUNTS else null(call.type))
+        Named(call.name, constant(Sql("0"), BIGINT) if call.function in COUNTS else null(call.type))
         for call in total.calls
     )
     complete = Union(by_key, Project(without, (*keys, *nothing)))

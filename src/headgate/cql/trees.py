@@ -5,7 +5,7 @@ It also turns them into the plan's expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from sqlglot import exp
@@ -15,7 +15,7 @@ from headgate.plan.derived import fresh
 from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.nodes import Equality, Filter, Node, Relation
 from headgate.plan.nodes.operator import StreamOperator
-from headgate.sql import is_plain
+from headgate.sql import UNKNOWN, Sql, is_plain
 from headgate.sql.dialect import SparkSql
 from headgate.sql.functions import AGGREGATES
 from headgate.sql.printer import printed
@@ -164,12 +164,12 @@ def equalities(
     return pairs, used
 
 
-def types_of(node: Node) -> dict[str, str]:
+def types_of(node: Node) -> dict[str, Sql]:
     """The types of a node's columns, by name."""
     return {column.name: column.type for column in node.columns}
 
 
-def annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
+def annotated(tree: exp.Expression, types: Mapping[str, Sql]) -> exp.Expression:
     """A copy of the tree with types on every node."""
     copy = tree.copy()
     select = exp.Select(expressions=[copy], from_=exp.From(this=exp.to_table("t")))
@@ -195,10 +195,10 @@ def connected(condition: exp.Expression) -> Iterator[exp.Expression]:
                 yield part
 
 
-def type_of(tree: exp.Expression) -> str:
+def type_of(tree: exp.Expression) -> Sql:
     """The type of an annotated tree, as Spark writes it."""
     kind = tree.type
-    return "UNKNOWN" if kind is None or kind.this == exp.DataType.Type.UNKNOWN else printed(kind)
+    return UNKNOWN if kind is None or kind.this == exp.DataType.Type.UNKNOWN else printed(kind)
 
 
 def _is_pmod(tree: exp.Expression) -> bool:
@@ -214,7 +214,7 @@ def _is_zero(divisor: exp.Expression) -> bool:
     ) and not isinstance(number, exp.Nullif)
 
 
-def with_safe_division(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
+def with_safe_division(tree: exp.Expression, types: Mapping[str, Sql]) -> exp.Expression:
     """Gives division the meaning of CQL: / of integers is an integer, and a divisor of zero gives null.
 
     This holds for /, %, DIV, MOD and PMOD. A query that runs for months must not fail at the one instant at which a
@@ -239,7 +239,7 @@ def with_safe_division(tree: exp.Expression, types: dict[str, str]) -> exp.Expre
     return holder.this
 
 
-def _type_of_column(tree: exp.Expression, types: dict[str, str]) -> str | None:
+def _type_of_column(tree: exp.Expression, types: Mapping[str, Sql]) -> Sql | None:
     """The type of a column by its name alone, as `annotated` would find it; None for any other expression.
 
     Most expressions are nothing but a column, and to annotate a tree takes much longer than to look into the types.
@@ -251,19 +251,19 @@ def _type_of_column(tree: exp.Expression, types: dict[str, str]) -> str | None:
 
 
 @cache
-def _as_written(kind: str) -> str:
+def _as_written(kind: str) -> Sql:
     """A type as sqlglot writes it for Spark."""
-    return exp.DataType.build(kind, dialect="spark").sql("spark")
+    return printed(exp.DataType.build(kind, dialect="spark"))
 
 
-def as_expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
+def as_expression(tree: exp.Expression, types: Mapping[str, Sql]) -> Expression:
     """The plan's expression for a resolved tree: its SQL, its type and the columns it reads."""
     column = tree.name if isinstance(tree, exp.Column) else None
     kind = _type_of_column(tree, types) or type_of(annotated(tree, types))
     if kind == "UNKNOWN" and column is not None:
-        kind = next((kind for name, kind in types.items() if name.lower() == column.lower()), "UNKNOWN")
+        kind = next((kind for name, kind in types.items() if name.lower() == column.lower()), UNKNOWN)
     if kind == "UNKNOWN" and isinstance(tree, exp.TimestampTrunc | exp.DateTrunc):
-        kind = "TIMESTAMP" if isinstance(tree, exp.TimestampTrunc) else "DATE"
+        kind = Sql("TIMESTAMP") if isinstance(tree, exp.TimestampTrunc) else Sql("DATE")
     return Expression(printed(tree), kind, frozenset(read_columns(tree)), column)
 
 

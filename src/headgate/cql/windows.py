@@ -25,6 +25,8 @@ from headgate.plan.nodes import (
     domain,
     names,
 )
+from headgate.sql import Sql, checked_literal
+from headgate.sql.printer import printed
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
@@ -88,11 +90,11 @@ def _value_frame(binder: Binder, child: Stream, window: StreamWindow) -> Values:
     if given.get("slide") is not None:
         raise NotYet("a window ON a column with SLIDE", place=place)
     column = _column_of(binder, child, given["on"])
-    kind, value = types_of(child)[column], column_named(column).sql("spark")
+    kind, value = types_of(child)[column], printed(column_named(column))
     closed = binder.catalog.settings.range == "closed"
     if kind in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
         length = binder.catalog.ticks(given["amount"], given.get("unit"), TimeDomain.TIMESTAMP, place)
-        return Values(column, f"UNIX_MICROS(CAST({value} AS TIMESTAMP))", str(length), closed)
+        return Values(column, f"UNIX_MICROS(CAST({value} AS TIMESTAMP))", Sql(f"{length}"), closed)
     if not kind.startswith(NUMERIC):
         raise UserError(
             "wrong-type",
@@ -101,7 +103,7 @@ def _value_frame(binder: Binder, child: Stream, window: StreamWindow) -> Values:
         )
     if given.get("unit") is not None:
         raise UserError("wrong-type", f'"{column}" is a number, so the window ON it has no unit of time', place=place)
-    return Values(column, value, given["amount"], closed)
+    return Values(column, value, checked_literal(given["amount"]), closed)
 
 
 def _whole(amount: str, word: str, what: str, place: Place) -> int:

@@ -23,7 +23,8 @@ from pyspark.sql import SparkSession
 from headgate.deliver.sinks import shape
 from headgate.log.chunk import count
 from headgate.spark.staging import write_arrow, write_parquet
-from headgate.sql import result_order
+from headgate.spark.statements import selected
+from headgate.sql import ALL, Sql, result_order
 
 IN_MEMORY_ROWS = 100_000
 """Up to so many rows are sorted in this process; Spark sorts more."""
@@ -38,7 +39,7 @@ def split(session: SparkSession, files: Sequence[Path], most_rows: int, staging:
     Rows of one instant are ordered by their place in the files, so that several tasks can sort even a single instant.
     """
     frame = shape.rows_of(session, files)
-    placed = frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
+    placed = selected(frame, ALL, Sql("MONOTONICALLY_INCREASING_ID() AS _row"))
     ordered = placed.orderBy(*shape.by_time(frame), "_row").drop("_row")
     folder = write_parquet(ordered, staging, most_rows=most_rows)
     for file in files:

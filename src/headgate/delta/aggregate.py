@@ -22,7 +22,7 @@ from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project
 from headgate.plan.sums import SUMS, additive, growing
-from headgate.sql import bracketed, comma, listed, name
+from headgate.sql import BOOLEAN, EMPTY, Sql, bracketed, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -144,12 +144,14 @@ def _over_distinct(part: Aggregate) -> Aggregate:
     given = [f"{bracketed(argument.sql)} IS NOT NULL" for argument in call.arguments] + (
         [f"({call.condition})"] if call.condition else []
     )
-    counted = Filter(part.child, Expression(" AND ".join(given), "BOOLEAN", call.columns))
+    counted = Filter(part.child, Expression(" AND ".join(given), BOOLEAN, call.columns))
     values = tuple(Named(f"x{number + 1}", argument) for number, argument in enumerate(call.arguments))
     keys = tuple(Named(f"k{number + 1}", key.expression) for number, key in enumerate(part.keys))
     rows = Distinct(Project(counted, (*keys, *values)))
     plain = tuple(column(rows, value.name) for value in values)
-    again = Call(call.name, call.function, "", call.type, plain, False, None, frozenset(value.name for value in values))
+    again = Call(
+        call.name, call.function, EMPTY, call.type, plain, False, None, frozenset(value.name for value in values)
+    )
     groups = tuple(Named(old.name, column(rows, new.name)) for old, new in zip(part.keys, keys, strict=True))
     return Aggregate(rows, groups, (again,), part.row_when_empty)
 
@@ -168,5 +170,5 @@ def _together(lowering: Lowering, node: Aggregate, made: list[tuple[Rule, Aggreg
         ", ".join(f"{values[call.name]} AS {name(call.name)}" for call in node.calls),
         listed(hidden),
     )
-    living = "TRUE" if node.row_when_empty else "COALESCE(_p0._live, FALSE)"
+    living = Sql("TRUE") if node.row_when_empty else Sql("COALESCE(_p0._live, FALSE)")
     return lowering.step("timeline", select(f"{row}, _t, {living} AS _live", known))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headgate.delta.query import Table, select, union
 from headgate.plan.expressions import Expression
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Join, Project, Relation, Rows, Stored, Window, names
-from headgate.sql import comma, listed, name
+from headgate.sql import EMPTY, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -70,7 +70,7 @@ def born(lowering: Lowering, node: Join, found: Sides) -> Table:
     lowering.born(node.left)  # synopses have their names by this order, in directories too
     lowering.born(node.right)
     asking, elements = lowering.born(found.asking), lowering.all_elements(found.asked)
-    hidden = [f"_k{number}" for number in range(1, len(found.keys) + 1)]
+    hidden = [Sql(f"_k{number}") for number in range(1, len(found.keys) + 1)]
     own, theirs = (
         comma(*(f"{key.sql} AS {alias}" for key, alias in zip(keys, hidden, strict=True)))
         for keys in ([mine for mine, _ in found.keys], [other for _, other in found.keys])
@@ -78,24 +78,26 @@ def born(lowering: Lowering, node: Join, found: Sides) -> Table:
     nothing = ", ".join(f"NULL AS {name(column)}" for column in names(found.asking))
     row = listed(names(found.asked))
 
-    def event(instant: str, kind: int) -> str:
+    def event(instant: Sql, kind: int) -> Sql:
         there = f"STRUCT({row}, {'TRUE' if kind == COMES else 'FALSE'} AS _there) AS _row"
         return comma(nothing, theirs, f"{instant} AS _t, NULL AS _x, NULL AS _n, {kind} AS _kind, {there}")
 
-    seen = "(_x IS NULL OR _x > _t)"
+    seen = Sql("(_x IS NULL OR _x > _t)")
     events = union(
-        select(comma(listed(names(found.asking)), own, f"_t, _x, _n, {ASKS} AS _kind, NULL AS _row"), asking),
-        select(event("_t", COMES), elements, where=("_n > 0", seen)),
-        select(event("_x", GOES), elements, where=("_n > 0", seen, "_x <= :until")),
-        select(event("_t", GOES), elements, where="_n < 0"),
+        select(comma(listed(names(found.asking)), own, Sql(f"_t, _x, _n, {ASKS} AS _kind, NULL AS _row")), asking),
+        select(event(Sql("_t"), COMES), elements, where=(Sql("_n > 0"), seen)),
+        select(event(Sql("_x"), GOES), elements, where=(Sql("_n > 0"), seen, Sql("_x <= :until"))),
+        select(event(Sql("_t"), GOES), elements, where=Sql("_n < 0")),
     )
-    by = f"PARTITION BY {listed(hidden)} " if hidden else ""
+    by = f"PARTITION BY {listed(hidden)} " if hidden else EMPTY
     over = f"({by}ORDER BY _t, _kind ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-    columns = comma(listed(names(found.asking)), "_t, _x, _n, _kind")
+    columns = comma(listed(names(found.asking)), Sql("_t, _x, _n, _kind"))
     last = select(f"{columns}, LAST_VALUE(_row) IGNORE NULLS OVER {over} AS _row", lowering.step("events", events))
     shown = ", ".join(f"_row.{name(column)} AS {name(column)}" for column in names(found.asked))
-    there = (f"_kind = {ASKS}", "_row._there")
-    beside = lowering.step("beside", select(comma(listed(names(found.asking)), shown, "_t, _x, _n"), last, where=there))
+    there = (Sql(f"_kind = {ASKS}"), Sql("_row._there"))
+    beside = lowering.step(
+        "beside", select(comma(listed(names(found.asking)), shown, Sql("_t, _x, _n")), last, where=there)
+    )
     on = [e.sql for e in node.equalities]
     on += [f"({node.condition.sql})"] if node.condition is not None else []
     return lowering.step("as_of", select(f"{listed(names(node))}, _t, _x, _n", beside, where=on))

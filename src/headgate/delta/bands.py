@@ -16,25 +16,27 @@ from headgate.delta import exact
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Filter, Project, Relation
+from headgate.sql import BIGINT, BOOLEAN, UNKNOWN, Sql, spelled
 
-FITTING = "DOUBLE FITTING"
+FITTING = Sql("DOUBLE FITTING")
 """The type of a double that is known to fit."""
 
-NAN = "CAST('NaN' AS DOUBLE)"
+NAN = Sql("CAST('NaN' AS DOUBLE)")
 
 
-def by_group(node: Aggregate, call: Call, given: str, name: str, spread: bool) -> Aggregate:
+def by_group(node: Aggregate, call: Call, given: Sql, name: str, spread: bool) -> Aggregate:
     """The plan that gives, for each group of the node, the list of bands of the doubles that a call takes."""
     values = [f"CAST({argument.sql} AS DOUBLE)" for argument in call.arguments]
     condition = f"{given} AND NOT ({' AND '.join(map(exact.fits, values))})"
-    rows: Relation = Filter(node.child, Expression(condition, "BOOLEAN", call.columns))
+    rows: Relation = Filter(node.child, Expression(condition, BOOLEAN, call.columns))
     keys = [Named(f"k{number}", key.expression) for number, key in enumerate(node.keys, 1)]
     sides = range(1, len(values) + 1)
-    taken = [Named(f"v{i}", Expression(sql, "DOUBLE", call.columns)) for i, sql in zip(sides, values, strict=True)]
+    taken = [Named(f"v{i}", Expression(sql, Sql("DOUBLE"), call.columns)) for i, sql in zip(sides, values, strict=True)]
     rows = Project(rows, (*keys, *taken))
-    rows = _extended(rows, [Named(f"b{i}", _over(exact.band(f"v{i}"), "INT", f"v{i}")) for i in sides])
+    rows = _extended(rows, [Named(f"b{i}", _over(exact.band(Sql(f"v{i}")), Sql("INT"), f"v{i}")) for i in sides])
     rows = _extended(
-        rows, [Named(f"z{i}", _over(exact.scaled(f"v{i}", f"b{i}"), FITTING, f"v{i}", f"b{i}")) for i in sides]
+        rows,
+        [Named(f"z{i}", _over(exact.scaled(Sql(f"v{i}"), Sql(f"b{i}")), FITTING, f"v{i}", f"b{i}")) for i in sides],
     )
     groups = tuple(Named(key, column(rows, key)) for key in (*(key.name for key in keys), *(f"b{i}" for i in sides)))
     calls = [_call(rows, "n", "count", "z1"), _call(rows, "s", "sum", "z1")]
@@ -45,68 +47,79 @@ def by_group(node: Aggregate, call: Call, given: str, name: str, spread: bool) -
     inner = Aggregate(rows, groups, tuple(calls), row_when_empty=False)
     listed = f"COLLECT_LIST(STRUCT({', '.join(_fields(len(values), spread))}))"
     names = frozenset(one.name for one in inner.columns)
-    outer = Call(name, "array_agg", listed, "UNKNOWN", (), False, None, names)
+    outer = Call(name, "array_agg", listed, UNKNOWN, (), False, None, names)
     return Aggregate(
         inner, tuple(Named(key.name, column(inner, key.name)) for key in keys), (outer,), row_when_empty=False
     )
 
 
-def _fields(sides: int, spread: bool) -> list[str]:
+def _fields(sides: int, spread: bool) -> list[Sql]:
     """The fields of a band: its number, how many doubles it holds, their sum; for spreads also the means and the sums
     of squares about them.
     """
-    infinite = "CAST('Infinity' AS DOUBLE)"
+    infinite = Sql("CAST('Infinity' AS DOUBLE)")
     special = (
         f"WHEN {exact.INFINITE} THEN {infinite} WHEN {exact.MINUS_INFINITE} THEN -{infinite} WHEN "
         f"{exact.NOT_A_NUMBER} THEN {NAN}"
     )
-    fields = [f"b{i} AS b{i}" for i in range(1, sides + 1)]
-    fields += ["n AS n", f"CASE b1 {special} ELSE {exact.restored('s', 'b1')} END AS s"]
+    fields = [Sql(f"b{i} AS b{i}") for i in range(1, sides + 1)]
+    fields += [Sql("n AS n"), f"CASE b1 {special} ELSE {exact.restored(Sql('s'), Sql('b1'))} END AS s"]
     if not spread:
         return fields
-    nowhere = " OR ".join(f"b{i} >= {exact.INFINITE}" for i in range(1, sides + 1))
+    nowhere = " OR ".join(Sql(f"b{i} >= {exact.INFINITE}") for i in range(1, sides + 1))
 
-    def finite(sql: str) -> str:
+    def finite(sql: Sql) -> Sql:
         return f"CASE WHEN {nowhere} THEN {NAN} ELSE {sql} END"
 
-    fields += [f"{finite(exact.restored(f'm{i}', f'b{i}'))} AS m{i}" for i in range(1, sides + 1)]
-    fields += [f"{finite(exact.restored(f'q{i}', f'b{i}', f'b{i}'))} AS q{i}" for i in range(1, sides + 1)]
-    return [*fields, f"{finite(exact.restored('q', 'b1', 'b2'))} AS q"] if sides > 1 else fields
+    fields += [f"{finite(exact.restored(Sql(f'm{i}'), Sql(f'b{i}')))} AS m{i}" for i in range(1, sides + 1)]
+    fields += [
+        f"{finite(exact.restored(Sql(f'q{i}'), Sql(f'b{i}'), Sql(f'b{i}')))} AS q{i}" for i in range(1, sides + 1)
+    ]
+    return [*fields, f"{finite(exact.restored(Sql('q'), Sql('b1'), Sql('b2')))} AS q"] if sides > 1 else fields
 
 
 def _extended(rows: Relation, items: Sequence[Named]) -> Project:
     return Project(rows, (*(Named(one.name, column(rows, one.name)) for one in rows.columns), *items))
 
 
-def _over(sql: str, kind: str, *columns: str) -> Expression:
+def _over(sql: Sql, kind: Sql, *columns: str) -> Expression:
     return Expression(sql, kind, frozenset(columns))
 
 
 def _call(rows: Relation, name: str, function: str, *columns: str) -> Call:
-    arguments = tuple(_over(one, FITTING, one) for one in columns)
-    kind = "BIGINT" if function == "count" else "DOUBLE"
-    return Call(name, function, f"{function}({', '.join(columns)})", kind, arguments, False, None, frozenset(columns))
+    arguments = tuple(_over(spelled(one), FITTING, one) for one in columns)
+    kind = BIGINT if function == "count" else Sql("DOUBLE")
+    return Call(
+        name,
+        function,
+        f"{spelled(function)}({', '.join(map(spelled, columns))})",
+        kind,
+        arguments,
+        False,
+        None,
+        frozenset(columns),
+    )
 
 
 # put together with the doubles that fit
 
 
-def total(fitting: str, bands: str) -> str:
+def total(fitting: Sql, bands: Sql) -> Sql:
     """The sum of all doubles, from that of the ones that fit and those of the bands."""
-    return f"CASE WHEN {bands} IS NULL THEN {fitting} ELSE {_folded(bands, fitting, 'e.s')} END"
+    return f"CASE WHEN {bands} IS NULL THEN {fitting} ELSE {_folded(bands, fitting, Sql('e.s'))} END"
 
 
-def fitting_count(count: str, bands: str) -> str:
+def fitting_count(count: Sql, bands: Sql) -> Sql:
     """How many of the doubles fit, as a whole number."""
     return f"({count} - COALESCE(AGGREGATE({bands}, CAST(0 AS BIGINT), (a, e) -> a + e.n), 0))"
 
 
-def mean(bands: str, count: str, fitting: str, fitting_mean: str, side: int) -> str:
+def mean(bands: Sql, count: Sql, fitting: Sql, fitting_mean: Sql, side: int) -> Sql:
     """The mean of all doubles, from the count and mean of the ones that fit and those of the bands."""
     return _folded(bands, f"{fitting_mean} * ({fitting} / {count})", f"e.m{side} * (e.n / {count})")
 
 
-def squares(bands: str, fitting: str, within: str, sides: Sequence[tuple[int, str, str]], field: str) -> str:
+def squares(bands: Sql, fitting: Sql, within: Sql, sides: Sequence[tuple[int, Sql, Sql]], field: Sql) -> Sql:
     """The sum of squares or products about the mean, of all doubles: within each band, and between the bands.
 
     `sides` holds for each side its number, the mean of the doubles that fit, and the mean of all.
@@ -117,5 +130,5 @@ def squares(bands: str, fitting: str, within: str, sides: Sequence[tuple[int, st
     return f"CASE WHEN {bands} IS NULL THEN {within} ELSE {folded} END"
 
 
-def _folded(bands: str, start: str, each: str) -> str:
+def _folded(bands: Sql, start: Sql, each: Sql) -> Sql:
     return f"AGGREGATE(SORT_ARRAY({bands}), {start}, (a, e) -> a + {each})"

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, cast
 from headgate.delta.query import LateralView, Table, select
 from headgate.plan.distances import between_starts
 from headgate.plan.nodes import Join, Relation, names
-from headgate.sql import listed
+from headgate.sql import EMPTY, Sql, listed
 from headgate.ticks import UNLIMITED, Tick
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 STAMPS = ("_t", "_x", "_n")
-MET = "l._b = r._b"
+MET = Sql("l._b = r._b")
 """The condition under which two rows lie in one bucket."""
 
 
@@ -72,13 +72,13 @@ def split(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[Ta
     return placed, lowering.step("spread", select(f"{columns}, _b", LateralView(right, view)))
 
 
-def _buckets(node: Join) -> tuple[str, str, str]:
+def _buckets(node: Join) -> tuple[Sql, Sql, Sql]:
     """The bucket in which a row of the left side begins, and the first and last in which partners of a right one do."""
     ending, distance = _ending(node), between_starts(node)
     narrow = UNLIMITED if distance is None else cast(int, distance.most) - cast(int, distance.least) + 1
     if ending is not None and (width := sum(ending) - 1) <= narrow:
-        first = bucket("_t", width - ending[0], width)
-        return bucket("_t", width - 1, width), first, first if width == 1 else bucket("_x", width - 2, width)
+        first = bucket(Sql("_t"), width - ending[0], width)
+        return bucket(Sql("_t"), width - 1, width), first, first if width == 1 else bucket(Sql("_x"), width - 2, width)
     assert distance is not None
     begun, theirs = distance.numbers
     return tuple(  # type: ignore[return-value]
@@ -87,12 +87,12 @@ def _buckets(node: Join) -> tuple[str, str, str]:
     )
 
 
-def _floored(number: str, width: int) -> str:
+def _floored(number: Sql, width: int) -> Sql:
     """A number in widths; what began before the last epoch lies below 0."""
     return number if width == 1 else f"({number} - PMOD({number}, {width})) DIV {width}"
 
 
-def bucket(instant: str, offset: int, width: int) -> str:
+def bucket(instant: Sql, offset: int, width: int) -> Sql:
     """How many buckets of the width lie between `since` and the instant, moved back or forth by the offset."""
-    shift = f" {'+' if offset > 0 else '-'} {abs(offset)}" if offset else ""
-    return f"({instant} - :since{shift})" + (f" DIV {width}" if width > 1 else "")
+    shift = Sql(f" {'+' if offset > 0 else '-'} {abs(offset)}") if offset else EMPTY
+    return f"({instant} - :since{shift}){f' DIV {width}' if width > 1 else ''}"

@@ -22,7 +22,7 @@ from headgate.delta.violations import counted
 from headgate.plan.constraints import Closed, Referenced, closed_groups, in_words
 from headgate.plan.limits import Limited
 from headgate.plan.nodes import Aggregate, Constraint, Join, Relation, names
-from headgate.sql import NEVER, ONE, comma, listed, name
+from headgate.sql import NEVER, ONE, Sql, comma, listed, literal, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -40,7 +40,7 @@ def closing(lowering: Lowering, node: Aggregate) -> tuple[Closed, ...]:
 
 
 def still_open(
-    lowering: Lowering, groups: Table, columns: str, hidden: Sequence[str], every: Sequence[Closed]
+    lowering: Lowering, groups: Table, columns: Sql, hidden: Sequence[Sql], every: Sequence[Closed]
 ) -> Table:
     """The groups to which rows can still come."""
     for one in every:
@@ -48,12 +48,12 @@ def still_open(
         if one.lives is not None:
             kept = lives.kept(lowering, one.lives, groups, columns, value, f"g.{hidden[one.life]}")
         else:
-            kept = _kept(lowering, one, groups, columns, value, "g")
+            kept = _kept(lowering, one, groups, columns, value, Sql("g"))
         groups = lowering.step("still_open", kept)
     return groups
 
 
-def _kept(lowering: Lowering, one: Closed, rows: Table, columns: str, value: str, alias: str) -> Select:
+def _kept(lowering: Lowering, one: Closed, rows: Table, columns: Sql, value: Sql, alias: Sql) -> Select:
     if one.constraint.kind == "ordered":
         return select(columns, Alias(rows, alias), where=_above(lowering, one, value))
     joined = Joined(Alias(rows, alias), Alias(_open_values(lowering, one), "o"), (f"{value} <=> o._v",))
@@ -68,8 +68,7 @@ def alarms(lowering: Lowering, every: Sequence[Closed], columns: Sequence[str]) 
 def _alarm(broken: Table, constraint: Constraint, columns: Sequence[str]) -> Select:
     """Rows for a union; the column `_t` raises the error."""
     about = f'constraint "{constraint.name}" on stream "{constraint.stream}" is broken: {constraint.promise}'
-    said = f"'{about.replace(chr(39), chr(39) * 2)}, but ', _why"
-    raised = f"CAST(RAISE_ERROR(CONCAT({said})) AS BIGINT) AS _t"
+    raised = f"CAST(RAISE_ERROR(CONCAT({literal(f'{about}, but ')}, _why)) AS BIGINT) AS _t"
     return select(", ".join(raised if column == "_t" else f"NULL AS {name(column)}" for column in columns), broken)
 
 
@@ -79,10 +78,10 @@ def _alarm(broken: Table, constraint: Constraint, columns: Sequence[str]) -> Sel
 def _numbered(lowering: Lowering, one: Closed, known: Table) -> Table:
     """The tuples of the epoch as value, timestamp and place in the order of the stream."""
     lowering.by_place = True
-    last = select("MAX(_p)", known)
+    last = select(Sql("MAX(_p)"), known)
     row = f"{name(one.column)} AS _v, _t, CAST(ROW_NUMBER() OVER (ORDER BY _t, _s) AS BIGINT) + COALESCE("
     return lowering.step(
-        "arriving", select(Subquery(row, last, ", CAST(0 AS BIGINT)) AS _p"), lowering.tuples(one.scan))
+        "arriving", select(Subquery(row, last, Sql(", CAST(0 AS BIGINT)) AS _p")), lowering.tuples(one.scan))
     )
 
 
@@ -96,11 +95,11 @@ def _open_values(lowering: Lowering, one: Closed) -> Table:
     return _watched(lowering, one)[0]
 
 
-def _above(lowering: Lowering, one: Closed, value: str) -> Text:
+def _above(lowering: Lowering, one: Closed, value: Sql) -> Text:
     """Of an ordered column, the condition that a value can still come."""
     largest, _ = _watched(lowering, one)
-    bound = select(f"CASE WHEN COUNT(_m) > {one.constraint.k} THEN MIN(_m) END", largest)
-    return Subquery(f"COALESCE({value} >= ", bound, ", TRUE)")
+    bound = select(Sql(f"CASE WHEN COUNT(_m) > {one.constraint.k} THEN MIN(_m) END"), largest)
+    return Subquery(f"COALESCE({value} >= ", bound, Sql(", TRUE)"))
 
 
 def _watched(lowering: Lowering, one: Closed) -> tuple[Table, Table]:
@@ -112,20 +111,22 @@ def _watched(lowering: Lowering, one: Closed) -> tuple[Table, Table]:
 def _clustered(lowering: Lowering, one: Closed) -> tuple[Table, Table]:
     constraint, known = one.constraint, lowering.fresh("places")
     arriving = _numbered(lowering, one, known)
-    before = select("_v, CAST(:since AS BIGINT) AS _t, _p, FALSE AS _new", known)
-    every = union(before, select("_v, _t, _p, TRUE AS _new", arriving))
-    previous = "LAG(_p) OVER (PARTITION BY _v ORDER BY _p)"
+    before = select(Sql("_v, CAST(:since AS BIGINT) AS _t, _p, FALSE AS _new"), known)
+    every = union(before, select(Sql("_v, _t, _p, TRUE AS _new"), arriving))
+    previous = Sql("LAG(_p) OVER (PARTITION BY _v ORDER BY _p)")
     walked = lowering.step("walked", select(f"_t, _v, _new, _p - {previous} - 1 AS _between", every))
-    why = "CONCAT(CAST(_between AS STRING), ' tuples came between two with ', COALESCE(CAST(_v AS STRING), 'null'))"
+    why = Sql(
+        "CONCAT(CAST(_between AS STRING), ' tuples came between two with ', COALESCE(CAST(_v AS STRING), 'null'))"
+    )
     reach = constraint.k + 1
     # A value that may have been forgotten is no violation, so that it does not matter when the state was moved.
-    too_far = f"_between BETWEEN {reach} AND {REMEMBERED * reach - 1}"
-    broken = lowering.step("broken", select(f"_t, {why} AS _why", walked, where=("_new", too_far)))
-    both = union(select("_v, _p", known), select("_v, _p", arriving))
-    latest = lowering.step("latest", select("_v, MAX(_p) AS _p", both, group_by="_v"))
+    too_far = Sql(f"_between BETWEEN {reach} AND {REMEMBERED * reach - 1}")
+    broken = lowering.step("broken", select(f"_t, {why} AS _why", walked, where=(Sql("_new"), too_far)))
+    both = union(select(Sql("_v, _p"), known), select(Sql("_v, _p"), arriving))
+    latest = lowering.step("latest", select(Sql("_v, MAX(_p) AS _p"), both, group_by=Sql("_v")))
 
     def within(tuples: int) -> Select:
-        return select("_v, _p", latest, where=Subquery("_p > ", select(f"MAX(_p) - {tuples}", latest)))
+        return select(Sql("_v, _p"), latest, where=Subquery(Sql("_p > "), select(Sql(f"MAX(_p) - {tuples}"), latest)))
 
     contents = lowering.step("placed", within(REMEMBERED * reach))
     shape = lowering.step("shape", select(f"{name(one.column)} AS _v, {ONE} AS _p", lowering.tuples(one.scan)))
@@ -138,16 +139,18 @@ def _clustered(lowering: Lowering, one: Closed) -> tuple[Table, Table]:
 def _ordered(lowering: Lowering, one: Closed) -> tuple[Table, Table]:
     constraint, known = one.constraint, lowering.fresh("largest")
     arriving = _numbered(lowering, one, known)
-    before = select("_m AS _v, CAST(:since AS BIGINT) AS _t, _p, FALSE AS _new", known)
-    every = union(before, select("_v, _t, _p, TRUE AS _new", arriving))
-    so_far = "MAX(_v) OVER (ORDER BY _p ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    before = select(Sql("_m AS _v, CAST(:since AS BIGINT) AS _t, _p, FALSE AS _new"), known)
+    every = union(before, select(Sql("_v, _t, _p, TRUE AS _new"), arriving))
+    so_far = Sql("MAX(_v) OVER (ORDER BY _p ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)")
     rising = lowering.step("rising", select(f"_t, _v, _p, _new, {so_far} AS _m", every))
     reach = constraint.k + 1
-    walked = lowering.step("walked", select(f"_t, _v, _new, LAG(_m, {reach}) OVER (ORDER BY _p) AS _bound", rising))
-    why = "CONCAT(CAST(_v AS STRING), ' came after ', CAST(_bound AS STRING))"
-    broken = lowering.step("broken", select(f"_t, {why} AS _why", walked, where=("_new", "_v < _bound")))
+    walked = lowering.step(
+        "walked", select(Sql(f"_t, _v, _new, LAG(_m, {reach}) OVER (ORDER BY _p) AS _bound"), rising)
+    )
+    why = Sql("CONCAT(CAST(_v AS STRING), ' came after ', CAST(_bound AS STRING))")
+    broken = lowering.step("broken", select(f"_t, {why} AS _why", walked, where=(Sql("_new"), Sql("_v < _bound"))))
     contents = lowering.step(
-        "last", select("_m, _p", rising, where=Subquery("_p > ", select(f"MAX(_p) - {reach}", rising)))
+        "last", select(Sql("_m, _p"), rising, where=Subquery(Sql("_p > "), select(Sql(f"MAX(_p) - {reach}"), rising)))
     )
     shape = lowering.step("shape", select(f"{name(one.column)} AS _m, {ONE} AS _p", lowering.tuples(one.scan)))
     bound = Limited(f"limited by constraint {constraint.name}: the largest values of the last {reach} tuples")
@@ -182,7 +185,7 @@ def pairs(lowering: Lowering, node: Join, found: Referenced) -> tuple[list[tuple
     return sides, raising + alarms(lowering, found.closed, (*names(node), "_t", "_x", "_n"))
 
 
-def _row(node: Relation) -> str:
+def _row(node: Relation) -> Sql:
     return listed((*names(node), "_t"))
 
 
@@ -194,8 +197,8 @@ def _wait(lowering: Lowering, found: Referenced, sides: tuple[Table, Table, Rela
     all_many = lowering.step("asking", union(select(row, waiting), select(row, new_many)))
     there = lowering.step("there", select(f"{y} AS _y", every_one, where=f"{y} IS NOT NULL", group_by=y))
     met = Joined(Alias(all_many, "m"), Alias(there, "o"), (f"m.{x} = o._y",), outer=True)
-    columns = listed((*names(many), "_t", "_n"), "m")
-    unmet = lowering.step("unmet", select(columns, met, where=("o._y IS NULL", f"m.{x} IS NOT NULL")))
+    columns = listed((*names(many), "_t", "_n"), Sql("m"))
+    unmet = lowering.step("unmet", select(columns, met, where=(Sql("o._y IS NULL"), f"m.{x} IS NOT NULL")))
     behind, still = _horizon(lowering, found)
     lowering.synopsis(
         waiting,
@@ -203,8 +206,8 @@ def _wait(lowering: Lowering, found: Referenced, sides: tuple[Table, Table, Rela
         lowering.step("shape", select(row, new_many)),
         Limited(f"limited by constraint {constraint.name}: rows without a partner, for {constraint.k} tuples"),
     )
-    alone = f"CONCAT('no tuple of {found.other.stream} came for ', CAST({x} AS STRING))"
-    twice = f"CONCAT('several tuples of {found.other.stream} have ', CAST({y} AS STRING))"
+    alone = f"CONCAT({literal(f'no tuple of {found.other.stream} came for ')}, CAST({x} AS STRING))"
+    twice = f"CONCAT({literal(f'several tuples of {found.other.stream} have ')}, CAST({y} AS STRING))"
     again = select(
         f"{y}, _t, LAG(_t) OVER (PARTITION BY {y} ORDER BY _t) AS _earlier", every_one, where=f"{y} IS NOT NULL"
     )
@@ -212,7 +215,7 @@ def _wait(lowering: Lowering, found: Referenced, sides: tuple[Table, Table, Rela
         "broken",
         union(
             select(f"_t, {alone} AS _why", unmet, where=behind),
-            select(f"_t, {twice} AS _why", again, where=("_t > :since", "_earlier IS NOT NULL")),
+            select(f"_t, {twice} AS _why", again, where=(Sql("_t > :since"), Sql("_earlier IS NOT NULL"))),
         ),
     )
     counted(lowering, constraint, broken)
@@ -223,17 +226,19 @@ def _horizon(lowering: Lowering, found: Referenced) -> tuple[Text, Text]:
     """The conditions that k tuples of the other stream have come behind a row's instant, and that they have not."""
     k = found.constraint.k
     if not k:
-        return "TRUE", "FALSE"
+        return Sql("TRUE"), Sql("FALSE")
     known, tuples = lowering.fresh("stamps"), lowering.tuples(found.other)
-    both = union(select("_t", known), select("_t", tuples))
-    ranked = select("_t, ROW_NUMBER() OVER (ORDER BY _t DESC) AS _r", both)
-    last = lowering.step("last", select("_t", ranked, where=f"_r <= {k}"))
-    shape = lowering.step("shape", select("_t", tuples))
+    both = union(select(Sql("_t"), known), select(Sql("_t"), tuples))
+    ranked = select(Sql("_t, ROW_NUMBER() OVER (ORDER BY _t DESC) AS _r"), both)
+    last = lowering.step("last", select(Sql("_t"), ranked, where=Sql(f"_r <= {k}")))
+    shape = lowering.step("shape", select(Sql("_t"), tuples))
     lowering.synopsis(
         known, last, shape, Limited(f"limited by constraint {found.constraint.name}: the timestamps of {k} tuples")
     )
-    first = select(f"CASE WHEN COUNT(*) >= {k} THEN MIN(_t) END", last)
-    return Subquery("COALESCE(_t < ", first, ", FALSE)"), Subquery("COALESCE(_t >= ", first, ", TRUE)")
+    first = select(Sql(f"CASE WHEN COUNT(*) >= {k} THEN MIN(_t) END"), last)
+    return Subquery(Sql("COALESCE(_t < "), first, Sql(", FALSE)")), Subquery(
+        Sql("COALESCE(_t >= "), first, Sql(", TRUE)")
+    )
 
 
 def _held(lowering: Lowering, found: Referenced, one: Relation) -> Table | None:
@@ -251,15 +256,15 @@ def _hold(lowering: Lowering, found: Referenced, one: Relation, waiting: Table) 
     """
     kept = lowering.once(f"held {found.constraint.name}", one, lambda: lowering.fresh("held"))
     new, y = lowering.born(one), f"h.{name(found.y)}"
-    row = comma(_row(one), "_n")
+    row = comma(_row(one), Sql("_n"))
     refers = next(iter(found.closed)).column
     came = union(
         select(f"{name(refers)} AS _v", lowering.tuples(found.scan)),
         select(f"{name(found.x)} AS _v", waiting),
     )
-    seen = lowering.step("seen", select("_v", came, where="_v IS NOT NULL", group_by="_v"))
+    seen = lowering.step("seen", select(Sql("_v"), came, where=Sql("_v IS NOT NULL"), group_by=Sql("_v")))
     every = lowering.step("holding", union(select(f"{row}, _seen", kept), select(f"{row}, FALSE AS _seen", new)))
-    columns = listed((*names(one), "_t", "_n"), "h")
+    columns = listed((*names(one), "_t", "_n"), Sql("h"))
     marked = lowering.step(
         "marked",
         select(
@@ -272,7 +277,7 @@ def _hold(lowering: Lowering, found: Referenced, one: Relation, waiting: Table) 
             chosen = select(f"{columns}, h._seen", Alias(marked, "h"), where=_above(lowering, closed, y))
         else:
             still = Joined(Alias(marked, "h"), Alias(_open_values(lowering, closed), "o"), (f"{y} = o._v",), outer=True)
-            chosen = select(f"{columns}, h._seen", still, where="(NOT h._seen OR o._v IS NOT NULL)")
+            chosen = select(f"{columns}, h._seen", still, where=Sql("(NOT h._seen OR o._v IS NOT NULL)"))
         marked = lowering.step("needed", chosen)
     lowering.synopsis(
         kept,

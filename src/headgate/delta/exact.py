@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headgate.sql import Sql, double
+
 DOES_NOT_FIT = "headgate: beyond the doubles that are summed in one piece"
 """The error of a program that meets a double that it cannot sum."""
 
@@ -38,18 +40,18 @@ INFINITE, MINUS_INFINITE, NOT_A_NUMBER = 100, 101, 102
 """The bands of what is not finite."""
 
 
-def power(exponent: int) -> str:
+def power(exponent: int) -> Sql:
     """A power of two as a double."""
-    return f"{float.fromhex(f'0x1p{exponent}')!r}D".replace("e", "E")
+    return double(float.fromhex(f"0x1p{exponent}"))
 
 
-def fits(value: str) -> str:
+def fits(value: Sql) -> Sql:
     """The condition that a double fits."""
     units = f"{value} * {power(-UNITS[-1])}"
     return f"ABS({value}) < {power(MOST)} AND RINT({units}) = {units}"
 
 
-def remainders(column: str, small: bool = False) -> list[list[str]]:
+def remainders(column: Sql, small: bool = False) -> list[list[Sql]]:
     """Columns, step by step: what is left of a double that fits behind its first part, its second and its third.
 
     A part is cut off towards zero, so what is left has some of the bits of the double: the difference is exact. A
@@ -63,35 +65,35 @@ def remainders(column: str, small: bool = False) -> list[list[str]]:
     return [[f"{column} AS {before[1]}"], *cut[1:]] if small else cut
 
 
-def parts(column: str) -> list[str]:
+def parts(column: Sql) -> list[Sql]:
     """The whole numbers that a double that fits is cut into, the largest first, from its `remainders`."""
     return [f"CAST({rest} * {power(-unit)} AS BIGINT)" for rest, unit in zip(_remains(column), UNITS, strict=True)]
 
 
-def _remains(column: str) -> list[str]:
+def _remains(column: Sql) -> list[Sql]:
     """The columns that the parts of a double are cut from: the double itself, and its remainders."""
     return [column, *(f"{column}r{number}" for number in range(1, len(UNITS)))]
 
 
-def product_parts(high: str, low: str) -> list[str]:
+def product_parts(high: Sql, low: Sql) -> list[Sql]:
     """The whole numbers that a product is cut into, given as the sum of two doubles."""
     return [
-        f"{one} + {two}" for one, two in zip(*(_cut(value, WIDE_UNITS, WIDE) for value in (high, low)), strict=True)
+        f"{one} + {two}" for one, two in zip(_cut(high, WIDE_UNITS, WIDE), _cut(low, WIDE_UNITS, WIDE), strict=True)
     ]
 
 
-def _cut(value: str, units: Sequence[int], width: int) -> list[str]:
+def _cut(value: Sql, units: Sequence[int], width: int) -> list[Sql]:
     first, *others = units
     rests = [(value, first), *((f"({value} % {power(unit + width)})", unit) for unit in others)]
     return [f"CAST({rest} * {power(-unit)} AS BIGINT)" for rest, unit in rests]
 
 
-def upper(value: str) -> str:
+def upper(value: Sql) -> Sql:
     """The upper half of the bits of a double: products of halves are exact."""
     return f"{value} * 134217729D - ({value} * 134217729D - {value})"
 
 
-def product(one: str, two: str, upper_one: str, upper_two: str) -> tuple[str, str]:
+def product(one: Sql, two: Sql, upper_one: Sql, upper_two: Sql) -> tuple[Sql, Sql]:
     """A product as the sum of two doubles."""
     high = f"{one} * {two}"
     lower_one, lower_two = f"({one} - {upper_one})", f"({two} - {upper_two})"
@@ -99,7 +101,7 @@ def product(one: str, two: str, upper_one: str, upper_two: str) -> tuple[str, st
     return high, f"{rest} + {lower_one} * {lower_two}"
 
 
-def total(sums: Sequence[str]) -> str:
+def total(sums: Sequence[Sql]) -> Sql:
     """The double that the sums of the parts make up."""
     one, two, three, four = (f"{name} * {power(unit)}" for name, unit in zip(sums, UNITS, strict=True))
     return f"(({one} + {two}) + ({three} + {four}))"
@@ -108,14 +110,14 @@ def total(sums: Sequence[str]) -> str:
 # sums multiplied
 
 
-def _whole(value: object) -> str:
+def _whole(value: Sql | int) -> Sql:
     return f"CAST({value} AS DECIMAL(38, 0))"
 
 
 BASE = 1 << DIGIT
 
 
-def digits(name: str, sums: Sequence[str]) -> list[list[str]]:
+def digits(name: Sql, sums: Sequence[Sql]) -> list[list[Sql]]:
     """Columns, in two steps, from which the digits of a sum follow, in units of 2^-84."""
     one, two, three, four = map(_whole, sums)
     shift = _whole(1 << WIDTH)
@@ -127,12 +129,12 @@ def digits(name: str, sums: Sequence[str]) -> list[list[str]]:
     ]
 
 
-def _carry(value: str, digit: str) -> str:
+def _carry(value: Sql, digit: Sql) -> Sql:
     """The digits of a number above its last one."""
     return _whole(f"({value} - {digit}) DIV {_whole(BASE)}")
 
 
-def moment(name: str, one: str, two: str, sums: Sequence[str], count: str) -> list[list[str]]:
+def moment(name: Sql, one: Sql, two: Sql, sums: Sequence[Sql], count: Sql) -> list[list[Sql]]:
     """Columns, step by step, that end with `name`: n Σxy - Σx Σy, from the digits of Σx and Σy and the sums of parts of
     xy.
     """
@@ -159,9 +161,9 @@ def moment(name: str, one: str, two: str, sums: Sequence[str], count: str) -> li
 # doubles that do not fit
 
 
-def band(value: str) -> str:
+def band(value: Sql) -> Sql:
     """The band of a double, 0 for all that fit."""
-    infinite = "CAST('Infinity' AS DOUBLE)"
+    infinite = Sql("CAST('Infinity' AS DOUBLE)")
     return (
         f"CASE WHEN {fits(value)} THEN 0 WHEN ISNAN({value}) THEN {NOT_A_NUMBER} WHEN {value} = {infinite} THEN "
         f"{INFINITE} "
@@ -169,7 +171,7 @@ def band(value: str) -> str:
     )
 
 
-def scaled(value: str, band: str) -> str:
+def scaled(value: Sql, band: Sql) -> Sql:
     """A double divided by its band's power of two; 0 for what is not finite.
 
     It is divided twice by the root of that power, because the power itself may be infinite.
@@ -178,7 +180,7 @@ def scaled(value: str, band: str) -> str:
     return f"CASE WHEN {band} >= {INFINITE} THEN 0D ELSE {value} * {step} * {step} END"
 
 
-def restored(value: str, *bands: str) -> str:
+def restored(value: Sql, *bands: Sql) -> Sql:
     """A sum of scaled doubles, or of products of two bands, multiplied by the powers of the bands again."""
     steps = [f"POWER(2D, {WIDTH // 2} * {band})" for band in bands] * 2
     return f"{value} * {' * '.join(steps)}"

@@ -17,7 +17,7 @@ from headgate.delta.accumulators import field, ranked
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.plan.nodes import Aggregate
 from headgate.plan.sums import EXTREMES
-from headgate.sql import comma, listed, name
+from headgate.sql import ALL, EMPTY, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -29,28 +29,30 @@ def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> Ta
     With `unchanged`, groups in which nothing changes are there too, as they are at `since`.
     """
     hidden = sweep.group(node)
-    values = [f"_v{number}" for number in range(len(node.calls))]
+    values = [Sql(f"_v{number}") for number in range(len(node.calls))]
     selected = ", ".join(f"{ranked(call)} AS {value}" for call, value in zip(node.calls, values, strict=True))
     every = lowering.all_elements(node.child)
-    elements = lowering.step("elements", select(comma(sweep.keys(node), selected, "_t", "_x", "_n"), every))
+    elements = lowering.step("elements", select(comma(sweep.keys(node), selected, Sql("_t, _x, _n")), every))
     moments = recomputed.moments_of(lowering, node, elements, unchanged)
-    by = f"PARTITION BY {listed(hidden)} " if hidden else ""
-    count = f"ROW_NUMBER() OVER ({by}ORDER BY _at) - 1 AS _i, COUNT(*) OVER ({by.strip()}) AS _of"
-    numbered = lowering.step("numbered", select(f"{comma(listed(hidden), '_at')}, {count}", moments))
+    by = f"PARTITION BY {listed(hidden)}" if hidden else EMPTY
+    count = f"ROW_NUMBER() OVER ({by}{' ' if by else ''}ORDER BY _at) - 1 AS _i, COUNT(*) OVER ({by}) AS _of"
+    numbered = lowering.step("numbered", select(f"{comma(listed(hidden), Sql('_at'))}, {count}", moments))
     found = _looked_up(lowering, node, _stretches(lowering, node, elements, numbered, values), numbered, values)
     shown = ", ".join(f"f.{v}{field(call)} AS {name(call.name)}" for call, v in zip(node.calls, values, strict=True))
-    living = "TRUE" if node.row_when_empty else "f._i IS NOT NULL"
-    row = comma(sweep.keys_again(node, "m"), shown, listed(hidden, "m"), "m._at AS _t", f"{living} AS _live")
-    same = (*_same(hidden, "m", "f"), "m._i = f._i")
+    living = Sql("TRUE") if node.row_when_empty else Sql("f._i IS NOT NULL")
+    row = comma(
+        sweep.keys_again(node, Sql("m")), shown, listed(hidden, Sql("m")), Sql("m._at AS _t"), f"{living} AS _live"
+    )
+    same = (*_same(hidden, Sql("m"), Sql("f")), Sql("m._i = f._i"))
     return lowering.step("timeline", select(row, Joined(Alias(numbered, "m"), Alias(found, "f"), same, outer=True)))
 
 
-def _same(hidden: tuple[str, ...], one: str, two: str) -> tuple[str, ...]:
+def _same(hidden: tuple[Sql, ...], one: Sql, two: Sql) -> tuple[Sql, ...]:
     """The conditions that two aliases are of the same group."""
-    return tuple(f"{one}.{key} <=> {two}.{key}" for key in hidden) or ("TRUE",)
+    return tuple(f"{one}.{key} <=> {two}.{key}" for key in hidden) or (Sql("TRUE"),)
 
 
-def _stretches(lowering: Lowering, node: Aggregate, elements: Table, numbered: Table, values: list[str]) -> Table:
+def _stretches(lowering: Lowering, node: Aggregate, elements: Table, numbered: Table, values: list[Sql]) -> Table:
     """From which number `_l` until which number `_r`, exclusive, the values of a row are there."""
     hidden = sweep.group(node)
     by = listed((*hidden, *values))
@@ -58,21 +60,21 @@ def _stretches(lowering: Lowering, node: Aggregate, elements: Table, numbered: T
     if node.child.retracts:
         events = union(
             select(f"{by}, GREATEST(_t, :since) AS _t, _n", elements),
-            select(f"{by}, _x AS _t, -_n AS _n", elements, where="_x <= :until"),
+            select(f"{by}, _x AS _t, -_n AS _n", elements, where=Sql("_x <= :until")),
         )
-        counted = select(f"{by}, _t, SUM(_n) AS _n", events, group_by=f"{by}, _t", having="SUM(_n) <> 0")
+        counted = select(f"{by}, _t, SUM(_n) AS _n", events, group_by=f"{by}, _t", having=Sql("SUM(_n) <> 0"))
         over = f"(PARTITION BY {by} ORDER BY _t)"
         running = select(f"{by}, _t, LEAD(_t) OVER {over} AS _x, SUM(_n) OVER {over} AS _n", counted)
-        present = lowering.step("present", select(f"{by}, _t, _x", running, where="_n > 0"))
-    begun = (*_same(hidden, "p", "b"), "b._at = GREATEST(p._t, :since)")
-    ended = (*_same(hidden, "p", "e"), "e._at = p._x")
+        present = lowering.step("present", select(f"{by}, _t, _x", running, where=Sql("_n > 0")))
+    begun = (*_same(hidden, Sql("p"), Sql("b")), Sql("b._at = GREATEST(p._t, :since)"))
+    ended = (*_same(hidden, Sql("p"), Sql("e")), Sql("e._at = p._x"))
     bounded = Joined(Joined(Alias(present, "p"), Alias(numbered, "b"), begun), Alias(numbered, "e"), ended, outer=True)
     return lowering.step(
-        "stretches", select(f"{listed((*hidden, *values), 'p')}, b._i AS _l, COALESCE(e._i, b._of) AS _r", bounded)
+        "stretches", select(f"{listed((*hidden, *values), Sql('p'))}, b._i AS _l, COALESCE(e._i, b._of) AS _r", bounded)
     )
 
 
-def _looked_up(lowering: Lowering, node: Aggregate, stretches: Table, numbered: Table, values: list[str]) -> Table:
+def _looked_up(lowering: Lowering, node: Aggregate, stretches: Table, numbered: Table, values: list[Sql]) -> Table:
     """For each group and number of an instant, the extremes: each stretch goes to its nodes, each instant asks those
     above it.
     """
@@ -81,24 +83,27 @@ def _looked_up(lowering: Lowering, node: Aggregate, stretches: Table, numbered: 
     extremes = [EXTREMES[call.function] for call in node.calls]
     # Of the numbers in [l, r) a level has the whole nodes from l / 2^level, rounded up, to r / 2^level, rounded down.
     # Those at either edge that are not two halves of a node one level higher are the stretch's own.
-    first = "SHIFTRIGHT(_l + SHIFTLEFT(CAST(1 AS BIGINT), _level) - 1, _level)"
-    levels = select("*", LateralView(stretches, "EXPLODE(SEQUENCE(0, CAST(LOG2(_r - _l) AS INT))) e AS _level"))
+    first = Sql("SHIFTRIGHT(_l + SHIFTLEFT(CAST(1 AS BIGINT), _level) - 1, _level)")
+    levels = select(ALL, LateralView(stretches, Sql("EXPLODE(SEQUENCE(0, CAST(LOG2(_r - _l) AS INT))) e AS _level")))
     edges = select(f"{carried}, _level, {first} AS _a, SHIFTRIGHT(_r, _level) AS _b", levels)
-    own = "ARRAY(CASE WHEN _a % 2 = 1 THEN _a END, CASE WHEN _b % 2 = 1 THEN _b - 1 END)"
-    placed = select("*", LateralView(edges, f"EXPLODE({own}) e AS _node"), where=("_a < _b", "_node IS NOT NULL"))
+    own = Sql("ARRAY(CASE WHEN _a % 2 = 1 THEN _a END, CASE WHEN _b % 2 = 1 THEN _b - 1 END)")
+    placed = select(
+        ALL, LateralView(edges, f"EXPLODE({own}) e AS _node"), where=(Sql("_a < _b"), Sql("_node IS NOT NULL"))
+    )
     best = ", ".join(f"{extreme}({value}) AS {value}" for extreme, value in zip(extremes, values, strict=True))
     nodes = lowering.step(
-        "nodes", select(comma(keys, "_level", "_node", best), placed, group_by=comma(keys, "_level", "_node"))
+        "nodes",
+        select(comma(keys, Sql("_level, _node"), best), placed, group_by=comma(keys, Sql("_level, _node"))),
     )
     above = lowering.step(
         "above",
         select(
-            comma(keys, "_i", "_level", "SHIFTRIGHT(_i, _level) AS _node"),
-            LateralView(numbered, "EXPLODE(SEQUENCE(0, CAST(LOG2(_of) AS INT))) e AS _level"),
+            comma(keys, Sql("_i, _level, SHIFTRIGHT(_i, _level) AS _node")),
+            LateralView(numbered, Sql("EXPLODE(SEQUENCE(0, CAST(LOG2(_of) AS INT))) e AS _level")),
         ),
     )
     best = ", ".join(f"{extreme}(n.{value}) AS {value}" for extreme, value in zip(extremes, values, strict=True))
-    same = (*_same(hidden, "a", "n"), "a._level = n._level", "a._node = n._node")
-    by = listed((*hidden, "_i"), "a")
+    same = (*_same(hidden, Sql("a"), Sql("n")), Sql("a._level = n._level"), Sql("a._node = n._node"))
+    by = listed((*hidden, "_i"), Sql("a"))
     both = Joined(Alias(above, "a"), Alias(nodes, "n"), same)
     return lowering.step("extreme", select(comma(by, best), both, group_by=by))

@@ -25,12 +25,12 @@ from headgate.delta import as_of, beside, buckets, constraints, stored, threshol
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.constraints import referenced as constrained
 from headgate.plan.nodes import Join, names
-from headgate.sql import FOREVER, listed
+from headgate.sql import ALL, FOREVER, Sql, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-OUTLIVES = "(_x IS NULL OR _x > :until)"
+OUTLIVES = Sql("(_x IS NULL OR _x > :until)")
 """The condition for an element that lives longer than the epoch, as far as is known."""
 
 
@@ -55,7 +55,7 @@ def born(lowering: Lowering, node: Join) -> Table:
     return lowering.step("join", union(*pairs))
 
 
-def _by_value(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[Table, Table, tuple[str, ...]]:
+def _by_value(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[Table, Table, tuple[Sql, ...]]:
     """The sides of a pairing, and what is equated beside what the join says: buckets of values, if it compares some."""
     bounded = None if lowering.tiny else thresholds.found(node)
     if bounded is None:
@@ -69,8 +69,8 @@ def outliving(lowering: Lowering, node: Join) -> Table:
     Of a long epoch these are few, so much less is paired than for all that is born.
     """
     left, right = buckets.sides(lowering, node)
-    left = lowering.step("lasting", select("*", left, where=OUTLIVES))
-    right = lowering.step("lasting", select("*", right, where=OUTLIVES))
+    left = lowering.step("lasting", select(ALL, left, where=OUTLIVES))
+    right = lowering.step("lasting", select(ALL, right, where=OUTLIVES))
     return lowering.step("outliving", _paired(lowering, node, left, right))
 
 
@@ -86,8 +86,8 @@ def divided(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[
 
 
 def _by_mark(lowering: Lowering, side: Table) -> tuple[Table, Table]:
-    alone = lowering.step("alone", select("*", side, where="NOT _twin"))
-    return alone, lowering.step("twinned", select("*", side, where="_twin"))
+    alone = lowering.step("alone", select(ALL, side, where=Sql("NOT _twin")))
+    return alone, lowering.step("twinned", select(ALL, side, where=Sql("_twin")))
 
 
 def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select:
@@ -95,13 +95,13 @@ def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select
     return _pairs(node, *buckets.split(lowering, node, left, right), (buckets.MET,), by_time=True)
 
 
-def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = (), by_time: bool = False) -> Select:
+def _pairs(node: Join, left: Table, right: Table, met: tuple[Sql, ...] = (), by_time: bool = False) -> Select:
     """The pairs of two tables that meet the condition and live at a common instant."""
     on = [e.sql for e in node.equalities]
     on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
-    stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
+    stamps = Sql("GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n")
     uneven = bool(node.equalities or met) and stored.at_rest(node.left) != stored.at_rest(node.right)
     both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on), by_time=by_time, uneven=uneven)
     return select(f"{listed(names(node))},\n  {stamps}", both)

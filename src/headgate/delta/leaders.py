@@ -20,12 +20,12 @@ from headgate.delta.query import Table, select, union
 from headgate.plan import bounds
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate
-from headgate.sql import comma, listed
+from headgate.sql import EMPTY, Sql, comma, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-ORDERS = {"max": ("MAX", "DESC", ">"), "min": ("MIN", "ASC", "<")}
+ORDERS = {"max": (Sql("MAX"), Sql("DESC"), Sql(">")), "min": (Sql("MIN"), Sql("ASC"), Sql("<"))}
 """By function: what it is in Spark, the order with the most extreme value first, and how that compares with others."""
 
 
@@ -39,12 +39,12 @@ def elements(lowering: Lowering, node: Aggregate) -> Table:
     lowering.has_leaders = True
     lowering.note_expiry(node.child)
     kept, born, alive = lowering.fresh("leaders"), lowering.born(node.child), lowering.alive(node.child)
-    before = comma(listed((*sweep.group(node), *sweep.needed(node))), "CAST(:since AS BIGINT) AS _t, _x, _n")
+    before = comma(listed((*sweep.group(node), *sweep.needed(node))), Sql("CAST(:since AS BIGINT) AS _t, _x, _n"))
     row = comma(sweep.keys(node), listed((*sweep.needed(node), "_t", "_x", "_n")))
     every = lowering.step("elements", union(select(before, kept), select(row, born)))
     lowering.synopsis(
         kept,
-        _leading(lowering, node, every, "_x > :until"),
+        _leading(lowering, node, every, Sql("_x > :until")),
         lowering.step("shape", select(comma(sweep.keys(node), listed((*sweep.needed(node), "_x", "_n"))), born)),
         bounds.leaders(node),
         _leading(lowering, node, lowering.step("living", select(row, alive))) if alive else None,
@@ -52,16 +52,16 @@ def elements(lowering: Lowering, node: Aggregate) -> Table:
     return every
 
 
-def _kept(node: Aggregate) -> str:
+def _kept(node: Aggregate) -> Sql:
     """The columns of the synopsis."""
     return listed((*sweep.group(node), *sweep.needed(node), "_x", "_n"))
 
 
-def _leading(lowering: Lowering, node: Aggregate, rows: Table, where: str = "") -> Table:
+def _leading(lowering: Lowering, node: Aggregate, rows: Table, where: Sql = EMPTY) -> Table:
     """The rows that lead by one of the calls. The row that lives longest stays in any case: the group is there."""
     hidden, ways = sweep.group(node), list(dict.fromkeys((call.function, ranked(call)) for call in node.calls))
-    by = f"PARTITION BY {listed(hidden)} " if hidden else ""
-    found, leading = list[str](), list[str]()
+    by = f"PARTITION BY {listed(hidden)} " if hidden else EMPTY
+    found, leading = list[Sql](), list[Sql]()
     for number, (function, sql) in enumerate(ways):
         extreme, order, beats = ORDERS[function]
         over = f"({by}ORDER BY _x DESC, {sql} {order}"
@@ -71,6 +71,6 @@ def _leading(lowering: Lowering, node: Aggregate, rows: Table, where: str = "") 
             f"{extreme}({sql}) OVER {over} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _best{number}",
         ]
         better = f"COALESCE(_v{number} {beats} _best{number}, TRUE)"
-        leading += [f"_place{number} = 1", f"(_v{number} IS NOT NULL AND {better})"]
+        leading += [Sql(f"_place{number} = 1"), f"(_v{number} IS NOT NULL AND {better})"]
     in_order = lowering.step("ranked", select(comma(_kept(node), *found), rows, where=where))
     return lowering.step("leading", select(_kept(node), in_order, where=f"({' OR '.join(leading)})"))

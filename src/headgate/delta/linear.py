@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from headgate.delta.query import LateralView, Table, select, union
 from headgate.plan.nodes import Exploded, Filter, Project, Union, Weight, names
-from headgate.sql import listed, name
+from headgate.sql import Sql, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
 def apply(
-    lowering: Lowering, node: Filter | Project | Weight | Exploded, child: Table, carried: str = "_t, _x, _n"
+    lowering: Lowering, node: Filter | Project | Weight | Exploded, child: Table, carried: Sql = Sql("_t, _x, _n")
 ) -> Table:
     """Any form of the node, from that form of its child; `carried` are the columns of the form beside the row's."""
     match node:
@@ -36,7 +36,7 @@ def apply(
             return lowering.step("project", select(f"{items(node)}, {carried}", child))
 
 
-def items(node: Project) -> str:
+def items(node: Project) -> Sql:
     """The expressions of a projection under their names."""
     return ", ".join(
         item.expression.sql if item.expression.column == item.name else f"{item.expression.sql} AS {name(item.name)}"

@@ -19,12 +19,12 @@ from headgate.delta.violations import counted, plain
 from headgate.plan.constraints import named
 from headgate.plan.limits import Limited
 from headgate.plan.nodes import Constraint, Lives, names
-from headgate.sql import NEVER, ONE, comma, listed, name
+from headgate.sql import NEVER, ONE, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-BEFORE = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+BEFORE = Sql("ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +43,20 @@ class _Walked:
 
 def tuples(lowering: Lowering, node: Lives) -> Table:
     """Tuples: those of the stream, each with its life."""
-    columns = comma(listed((*names(node.child), "_t", "_s"), "t"), f"l._life AS {name(node.life)}")
-    same = ("t._t = l._t", "t._s = l._s")
+    columns = comma(listed((*names(node.child), "_t", "_s"), Sql("t")), f"l._life AS {name(node.life)}")
+    same = (Sql("t._t = l._t"), Sql("t._s = l._s"))
     rows, lived = Alias(lowering.tuples(node.child), "t"), Alias(_walked(lowering, node).lived, "l")
     return lowering.step("lives", select(columns, Joined(rows, lived, same, outer=True)))
 
 
-def kept(lowering: Lowering, node: Lives, groups: Table, columns: str, value: str, life: str) -> Select:
+def kept(lowering: Lowering, node: Lives, groups: Table, columns: Sql, value: Sql, life: Sql) -> Select:
     """The groups whose life is not over; their alias is g."""
     walked = _walked(lowering, node)
     if node.constraint.kind == "clustered":
         same = (f"{value} <=> o._v", f"{life} = o._life")
         return select(columns, Joined(Alias(groups, "g"), Alias(walked.open, "o"), same))
-    passed = Subquery("_p <= ", select("_h", walked.pace))
-    bound = Subquery(f"COALESCE({value} >= ", select("MAX(_m)", walked.open, where=passed), ", TRUE)")
+    passed = Subquery(Sql("_p <= "), select(Sql("_h"), walked.pace))
+    bound = Subquery(f"COALESCE({value} >= ", select(Sql("MAX(_m)"), walked.open, where=passed), Sql(", TRUE)"))
     return select(columns, Alias(groups, "g"), where=(f"{life} IS NULL", bound))
 
 
@@ -76,7 +76,7 @@ def _arriving(lowering: Lowering, node: Lives, known: Table) -> Table:
     row = (
         f"{name(node.constraint.column)} AS _v, _t, _s, CAST(ROW_NUMBER() OVER (ORDER BY _t, _s) AS BIGINT) + COALESCE("
     )
-    last = Subquery(row, select("MAX(_p)", known), ", CAST(0 AS BIGINT)) AS _p")
+    last = Subquery(row, select(Sql("MAX(_p)"), known), Sql(", CAST(0 AS BIGINT)) AS _p"))
     return lowering.step("arriving", select(last, lowering.tuples(node.child)))
 
 
@@ -90,33 +90,33 @@ def _paced(
     block, blocks = constraint.block, lowering.fresh("distances")
     of_next = select(
         f"COALESCE(MAX(_p), CAST(0 AS BIGINT)) + 1 AS _p, {NEVER} AS _d",
-        union(select("_p", known), select("_p", arriving)),
+        union(select(Sql("_p"), known), select(Sql("_p"), arriving)),
     )
     every = lowering.step(
         "blocks",
         union(
-            select(f"_block * {block} AS _p, _block, _d, FALSE AS _new", blocks),
-            select(f"_p, (_p - 1) DIV {block} AS _block, _d, TRUE AS _new", union(distances, of_next)),
+            select(Sql(f"_block * {block} AS _p, _block, _d, FALSE AS _new"), blocks),
+            select(Sql(f"_p, (_p - 1) DIV {block} AS _block, _d, TRUE AS _new"), union(distances, of_next)),
         ),
     )
     here = f"MAX(_d) OVER (PARTITION BY _block ORDER BY _p {BEFORE})"
-    there = "MAX(_d) OVER (ORDER BY _block RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING)"
+    there = Sql("MAX(_d) OVER (ORDER BY _block RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING)")
     needed = f"GREATEST(COALESCE({here}, 0), COALESCE({there}, 0))"
     k = f"CASE WHEN _block = 0 THEN CAST({constraint.k} AS BIGINT) ELSE {needed} END AS _k"
     followed = lowering.step("followed", select(f"_p, _new, {k}", every))
-    horizon = "_p, _k, GREATEST(MAX(_p - _k - 1) OVER (ORDER BY _p), COALESCE("
-    reached = Subquery(horizon, select("MAX(_h)", known), ", CAST(0 AS BIGINT))) AS _h")
-    paced = lowering.step("paced", select(reached, followed, where="_new"))
+    horizon = Sql("_p, _k, GREATEST(MAX(_p - _k - 1) OVER (ORDER BY _p), COALESCE(")
+    reached = Subquery(horizon, select(Sql("MAX(_h)"), known), Sql(", CAST(0 AS BIGINT))) AS _h"))
+    paced = lowering.step("paced", select(reached, followed, where=Sql("_new")))
     last = lowering.step(
-        "pace", select("_p - 1 AS _p, _k, _h", paced, where=Subquery("_p = ", select("MAX(_p)", paced)))
+        "pace", select(Sql("_p - 1 AS _p, _k, _h"), paced, where=Subquery(Sql("_p = "), select(Sql("MAX(_p)"), paced)))
     )
     lowering.synopsis(
         known, last, lowering.step("shape", select(f"{ONE} AS _p, {ONE} AS _k, {ONE} AS _h")), Limited("one row")
     )
-    recent = Subquery("_block >= ", select("MAX(_block) - 1", every))
+    recent = Subquery(Sql("_block >= "), select(Sql("MAX(_block) - 1"), every))
     lowering.synopsis(
         blocks,
-        lowering.step("recent", select("_block, MAX(_d) AS _d", every, where=recent, group_by="_block")),
+        lowering.step("recent", select(Sql("_block, MAX(_d) AS _d"), every, where=recent, group_by=Sql("_block"))),
         lowering.step("shape", select(f"{ONE} AS _block, {ONE} AS _d")),
         Limited("two rows"),
     )
@@ -131,21 +131,21 @@ def _clustered(lowering: Lowering, node: Lives) -> _Walked:
         select(f"_v, _p, {NEVER} AS _t, {NEVER} AS _s, _life, FALSE AS _new", places),
         select(f"_v, _p, _t, _s, {NEVER} AS _life, TRUE AS _new", arriving),
     )
-    last = "LAG(_p) OVER (PARTITION BY _v ORDER BY _p)"
+    last = Sql("LAG(_p) OVER (PARTITION BY _v ORDER BY _p)")
     walked = lowering.step("walked", select(f"_v, _p, _t, _s, _life, _new, {last} AS _last", every))
-    between, near = "_p - _last - 1", f"_p - _last - 1 <= {constraint.k}"
-    distances = select(f"_p, CASE WHEN {near} THEN {between} END AS _d", walked, where="_new")
+    between, near = Sql("_p - _last - 1"), Sql(f"_p - _last - 1 <= {constraint.k}")
+    distances = select(f"_p, CASE WHEN {near} THEN {between} END AS _d", walked, where=Sql("_new"))
     paced, pace = _paced(lowering, constraint, known, arriving, distances)
-    columns = listed(("_v", "_p", "_t", "_s", "_new", "_life", "_last"), "w")
-    at = Joined(Alias(walked, "w"), Alias(paced, "h"), ("w._p = h._p",), outer=True)
+    columns = listed(("_v", "_p", "_t", "_s", "_new", "_life", "_last"), Sql("w"))
+    at = Joined(Alias(walked, "w"), Alias(paced, "h"), (Sql("w._p = h._p"),), outer=True)
     judged = lowering.step("judged", select(f"{columns}, h._h", at))
-    begins = "CASE WHEN NOT _new THEN _life WHEN _last IS NULL OR _last < _h THEN _p END"
+    begins = Sql("CASE WHEN NOT _new THEN _life WHEN _last IS NULL OR _last < _h THEN _p END")
     life = f"MAX({begins}) OVER (PARTITION BY _v ORDER BY _p) AS _life"
     lived = lowering.step("lived", select(f"_v, _p, _t, _s, {life}", judged))
-    broken = lowering.step("broken", select("_p", judged, where=("_new", "_last < _h", near)))
-    latest = lowering.step("latest", select("_v, MAX(_p) AS _p, MAX(_life) AS _life", lived, group_by="_v"))
-    reach = Subquery("_p >= ", select(f"MAX(_p) - {constraint.k}", latest))
-    placed = lowering.step("placed", select("_v, _p, _life", latest, where=reach))
+    broken = lowering.step("broken", select(Sql("_p"), judged, where=(Sql("_new"), Sql("_last < _h"), near)))
+    latest = lowering.step("latest", select(Sql("_v, MAX(_p) AS _p, MAX(_life) AS _life"), lived, group_by=Sql("_v")))
+    reach = Subquery(Sql("_p >= "), select(Sql(f"MAX(_p) - {constraint.k}"), latest))
+    placed = lowering.step("placed", select(Sql("_v, _p, _life"), latest, where=reach))
     value = f"{name(constraint.column)} AS _v"
     lowering.synopsis(
         places,
@@ -154,8 +154,8 @@ def _clustered(lowering: Lowering, node: Lives) -> _Walked:
         Limited(f"limited by {named(constraint)}: the values of the last {constraint.k + 1} tuples"),
     )
     counted(lowering, constraint, broken)
-    within = Subquery("_p >= ", select("_h", pace))
-    return _Walked(lived, lowering.step("open", select("_v, _life", placed, where=within)), pace)
+    within = Subquery(Sql("_p >= "), select(Sql("_h"), pace))
+    return _Walked(lived, lowering.step("open", select(Sql("_v, _life"), placed, where=within)), pace)
 
 
 def _ordered(lowering: Lowering, node: Lives) -> _Walked:
@@ -164,23 +164,27 @@ def _ordered(lowering: Lowering, node: Lives) -> _Walked:
     arriving = _arriving(lowering, node, known)
     every = union(
         select(f"_m AS _v, _p, {NEVER} AS _t, {NEVER} AS _s, FALSE AS _new", largest),
-        select("_v, _p, _t, _s, TRUE AS _new", arriving),
+        select(Sql("_v, _p, _t, _s, TRUE AS _new"), arriving),
     )
     above = f"COALESCE(_v > MAX(_v) OVER (ORDER BY _p {BEFORE}), TRUE) AS _rises"
-    rising = lowering.step("rising", select(f"_v, _p, _t, _s, _new, {above}", every, where="_v IS NOT NULL"))
+    rising = lowering.step("rising", select(f"_v, _p, _t, _s, _new, {above}", every, where=Sql("_v IS NOT NULL")))
     first = f"MIN(CASE WHEN _rises THEN _p END) OVER (ORDER BY _v DESC, _rises {BEFORE}) AS _first"
     walked = lowering.step("walked", select(f"_v, _p, _t, _s, _new, {first}", rising))
-    near = f"_p - _first BETWEEN 1 AND {constraint.k}"
-    distances = select(f"_p, CASE WHEN {near} THEN _p - _first END AS _d", walked, where="_new")
+    near = Sql(f"_p - _first BETWEEN 1 AND {constraint.k}")
+    distances = select(f"_p, CASE WHEN {near} THEN _p - _first END AS _d", walked, where=Sql("_new"))
     paced, pace = _paced(lowering, constraint, known, arriving, distances)
-    at = Joined(Alias(walked, "w"), Alias(paced, "h"), ("w._p = h._p",))
-    life = "CASE WHEN w._first <= h._h THEN w._p END AS _life"
+    at = Joined(Alias(walked, "w"), Alias(paced, "h"), (Sql("w._p = h._p"),))
+    life = Sql("CASE WHEN w._first <= h._h THEN w._p END AS _life")
     lived = lowering.step("lived", select(f"w._t, w._s, {life}", at))
-    broken = lowering.step("broken", select("_life", lived, where="_life IS NOT NULL"))
+    broken = lowering.step("broken", select(Sql("_life"), lived, where=Sql("_life IS NOT NULL")))
     # The largest value up to the horizon is the one that rose last before it: it stays, however long ago that was.
-    rose = select("MAX(_p)", rising, where=("_rises", Subquery("_p <= ", select(f"MAX(_p) - {constraint.k}", pace))))
-    since = Subquery("_p >= COALESCE(", rose, ", 0)")
-    last = lowering.step("last", select("_v AS _m, _p", rising, where=("_rises", since)))
+    rose = select(
+        Sql("MAX(_p)"),
+        rising,
+        where=(Sql("_rises"), Subquery(Sql("_p <= "), select(Sql(f"MAX(_p) - {constraint.k}"), pace))),
+    )
+    since = Subquery(Sql("_p >= COALESCE("), rose, Sql(", 0)"))
+    last = lowering.step("last", select(Sql("_v AS _m, _p"), rising, where=(Sql("_rises"), since)))
     value = f"{name(constraint.column)} AS _m"
     lowering.synopsis(
         largest,

@@ -79,7 +79,7 @@ from headgate.plan.nodes import (
     names,
 )
 from headgate.plan.tree import parents
-from headgate.sql import ONE, listed
+from headgate.sql import ALL, ONE, Sql, listed
 from headgate.ticks import Tick
 
 Form: TypeAlias = Table | None
@@ -482,7 +482,11 @@ class Lowering:
                 return linear.either(self, node, self.ends(left), self.ends(right))
             case _:  # right for every relation: the ends follow from what lives
                 live = self.live(node)
-                return self.step("ends", select("*", live, where=("_x > :since", "_x <= :until"))) if live else None
+                return (
+                    self.step("ends", select(ALL, live, where=(Sql("_x > :since"), Sql("_x <= :until"))))
+                    if live
+                    else None
+                )
 
     def alive(self, node: Relation) -> Form:
         """The elements that live at `until`, from the logs alone; None where the logs do not have them, or have no end.

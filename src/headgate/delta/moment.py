@@ -14,7 +14,7 @@ from headgate.delta import netting
 from headgate.delta.query import Table, select
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, Distinct, Ranked, names
-from headgate.sql import ONE, comma, listed, name
+from headgate.sql import ONE, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -33,7 +33,7 @@ def born(lowering: Lowering, node: Aggregate | Distinct | Ranked) -> Table:
             computed = ", ".join(f"{item.expression.sql} AS {name(item.name)}" for item in items)
             return lowering.step("ranked", select(f"{comma(listed(names(child)), computed)}, _t, {SPAN}", moments))
         case Aggregate(keys=keys, calls=calls):
-            hidden = [f"_k{number + 1}" for number in range(len(keys))]
+            hidden = [Sql(f"_k{number + 1}") for number in range(len(keys))]
             values = ", ".join(f"{key.expression.sql} AS {own}" for key, own in zip(keys, hidden, strict=True))
             keyed = lowering.step("keyed", select(f"*, {values}", rows))
             shown = ", ".join(f"{own} AS {name(key.name)}" for key, own in zip(keys, hidden, strict=True))
@@ -49,10 +49,10 @@ def _rows(lowering: Lowering, node: Aggregate | Distinct | Ranked) -> Table:
     born = lowering.born(node.child)
     if not node.child.retracts:
         return born
-    row = comma(listed(names(node.child)), "_t")
-    net = select(f"{row}, SUM(_n) AS _n", born, group_by=row, having="SUM(_n) > 0")
+    row = comma(listed(names(node.child)), Sql("_t"))
+    net = select(f"{row}, SUM(_n) AS _n", born, group_by=row, having=Sql("SUM(_n) > 0"))
     return netting.repeated(lowering, node.child, net)
 
 
-def _called(call: Call) -> str:
+def _called(call: Call) -> Sql:
     return f"{call.sql} FILTER (WHERE {call.condition})" if call.condition else call.sql

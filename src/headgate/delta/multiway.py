@@ -33,7 +33,7 @@ from headgate.plan.derived import kept
 from headgate.plan.join_orders import Arrangement, members, order, whole
 from headgate.plan.multiway import Group, Inputs, group_of
 from headgate.plan.nodes import Join, Node, Relation, names
-from headgate.sql import FOREVER, listed
+from headgate.sql import ALL, FOREVER, Sql, listed, literal
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -43,7 +43,7 @@ CACHE = re.compile(r"(cache|tree)_(\d+)((?:_\d+)+)")
 inputs.
 """
 
-OUTLIVES = "(_x IS NULL OR _x > :until)"
+OUTLIVES = Sql("(_x IS NULL OR _x > :until)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class _Joining:
             Alias(both[0], "l"), Alias(both[1], "r"), tuple(on), False, by_time, uneven, hashed, feeds, sent
         )
         columns = self._columns(inputs)
-        stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
+        stamps = Sql("GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n")
         made = self.lowering.step("join", select(f"{listed(columns)},\n  {stamps}", source))
         return Rows(made, kept(node, columns), inputs)
 
@@ -274,14 +274,14 @@ class _Joining:
     def sizes(self) -> list[Select]:
         """How many rows of each input come, and how many are there when the epoch begins."""
         each = [frozenset({number}) for number in range(len(self.group.inputs))]
-        came = [self._count(one, "came", self.new(one).table) for one in each]
-        return came + [self._count(one, "stood", old.table) for one in each if (old := self.old(one)) is not None]
+        came = [self._count(one, Sql("came"), self.new(one).table) for one in each]
+        return came + [self._count(one, Sql("stood"), old.table) for one in each if (old := self.old(one)) is not None]
 
     def counted(self, counting: Counting) -> list[Select]:
         """How many rows of an input are looked at, and how many these give with others."""
         start = self.new(frozenset({counting.number}))
         looked_at = f"PMOD(XXHASH64({listed((*names(start.node), '_t'))}), {counting.one_in}) = 0"
-        some = self.lowering.step("sample", select("*", start.table, where=looked_at if counting.one_in > 1 else ()))
+        some = self.lowering.step("sample", select(ALL, start.table, where=looked_at if counting.one_in > 1 else ()))
         made: dict[Inputs, Rows] = {frozenset(): Rows(some, start.node, start.inputs)}
         said = [self._count(start.inputs, "", some)]
         for one in sorted(counting.sets, key=lambda one: (len(one), sorted(one))):
@@ -295,7 +295,9 @@ class _Joining:
         return said
 
     def _count(self, some: Inputs, what: str, rows: Table) -> Select:
-        return select(f"{self.number} AS _group, {min(some)} AS _input, '{what}' AS _with, COUNT(*) AS _rows", rows)
+        return select(
+            f"{self.number} AS _group, {min(some)} AS _input, {literal(what)} AS _with, COUNT(*) AS _rows", rows
+        )
 
 
 def born(lowering: Lowering, group: Group, number: int, arrangement: Arrangement) -> Table:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from headgate.delta import buckets, join, linear, sweep, twins
 from headgate.delta.query import LateralView, Select, Table, Text, select, union
 from headgate.plan.nodes import Filter, Join, Project, Relation, names
-from headgate.sql import NEVER, ONE, listed
+from headgate.sql import ALL, NEVER, ONE, Sql, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-COPIES = "EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy"
+COPIES = Sql("EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy")
 """The lateral view that repeats a row as often as its count `_n` says."""
 
 
@@ -29,9 +29,9 @@ def changes(lowering: Lowering, node: Relation) -> Table:
     columns = listed(names(node))
     if node.group_key is not None:
         if slots := lowering.slots(node):
-            return lowering.step("result", select("*", sweep.changes(lowering, node, slots, sweep.slot_of(node))))
+            return lowering.step("result", select(ALL, sweep.changes(lowering, node, slots, sweep.slot_of(node))))
         if timeline := lowering.timeline(node):
-            return lowering.step("result", select("*", sweep.changes(lowering, node, timeline)))
+            return lowering.step("result", select(ALL, sweep.changes(lowering, node, timeline)))
     come, go = inserts(lowering, node), deletes(lowering, node)
     parts = [select(f"{columns}, _t, {ONE} AS _n", come)]
     if go is not None:
@@ -63,7 +63,7 @@ def inserts(lowering: Lowering, node: Relation) -> Table:
         return lowering.born(node)
     if node.instantaneous and not node.retracts:
         return repeated(lowering, node, _more_than_before(lowering, node))
-    come = repeated(lowering, node, select(f"{columns}, _t, _n", netted(lowering, node), where="_n > 0"))
+    come = repeated(lowering, node, select(f"{columns}, _t, _n", netted(lowering, node), where=Sql("_n > 0")))
     if not (divided := twins.divided(lowering, node)):
         return come
     alone = select(f"{columns}, _t", divided.alone)
@@ -87,7 +87,9 @@ def _more_than_before(lowering: Lowering, node: Relation) -> Select:
     before = select(f"{columns}, _t, _n, COALESCE(SUM(_n) OVER {an_instant_ago}, 0) AS _before", union(*rows))
     at_once = f"(PARTITION BY {columns}, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     more = lowering.step("more", select(f"*, SUM(_n) OVER {at_once} AS _there", lowering.step("before", before)))
-    return select(f"{columns}, _t, LEAST(_n, _there - _before) AS _n", more, where=("_t > :since", "_there > _before"))
+    return select(
+        f"{columns}, _t, LEAST(_n, _there - _before) AS _n", more, where=(Sql("_t > :since"), Sql("_there > _before"))
+    )
 
 
 def deletes(lowering: Lowering, node: Relation) -> Table | None:
@@ -101,15 +103,15 @@ def deletes(lowering: Lowering, node: Relation) -> Table | None:
     if node.endless:
         return None
     if unmatched(node):
-        gone = [select(f"{columns}, _x AS _t", lowering.born(node), where="_x <= :until")]
+        gone = [select(f"{columns}, _x AS _t", lowering.born(node), where=Sql("_x <= :until"))]
         ends = lowering.ends(node)
         if ends is not None:
             gone.append(select(f"{columns}, _x AS _t", ends))
         return lowering.step("gone", union(*gone))
-    go = repeated(lowering, node, select(f"{columns}, _t, -_n AS _n", netted(lowering, node), where="_n < 0"))
+    go = repeated(lowering, node, select(f"{columns}, _t, -_n AS _n", netted(lowering, node), where=Sql("_n < 0")))
     if not (divided := twins.divided(lowering, node)):
         return go
-    alone = select(f"{columns}, _x AS _t", divided.alone, where="_x <= :until")
+    alone = select(f"{columns}, _x AS _t", divided.alone, where=Sql("_x <= :until"))
     return lowering.step("go", union(alone, select(f"{columns}, _t", go)))
 
 
@@ -130,18 +132,18 @@ def netted(lowering: Lowering, node: Relation) -> Table:
         born = divided.twinned if divided else lowering.born(node)
         events = [
             select(f"{columns}, _t, _n", born),
-            select(f"{columns}, _x AS _t, -_n AS _n", born, where="_x <= :until"),
+            select(f"{columns}, _x AS _t, -_n AS _n", born, where=Sql("_x <= :until")),
         ]
         if node.instantaneous:  # each row ends in the epoch, or with it: then it is computed once
-            sides = "CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _n ELSE -_n END AS _n"
-            both = LateralView(born, "EXPLODE(ARRAY(1, -1)) e AS _side")
-            events = [select(f"{columns}, {sides}", both, where="(_side = 1 OR _x <= :until)")]
+            sides = Sql("CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _n ELSE -_n END AS _n")
+            both = LateralView(born, Sql("EXPLODE(ARRAY(1, -1)) e AS _side"))
+            events = [select(f"{columns}, {sides}", both, where=Sql("(_side = 1 OR _x <= :until)"))]
         ends = lowering.ends(node)
         if ends is not None:
             events.append(select(f"{columns}, _x AS _t, -_n AS _n", ends))
         by = f"{columns}, _t"
         return lowering.step(
-            "netted", select(f"{by}, SUM(_n) AS _n", union(*events), group_by=by, having="SUM(_n) <> 0")
+            "netted", select(f"{by}, SUM(_n) AS _n", union(*events), group_by=by, having=Sql("SUM(_n) <> 0"))
         )
 
     return lowering.once("netted", node, make)
@@ -165,7 +167,7 @@ def kept(lowering: Lowering, node: Relation, needed: tuple[Text, ...] = ()) -> T
     row, new = f"{columns}, _x", _outliving(lowering, node)
     both = union(select(f"{row}, _n", held, where=outlives), select(f"{row}, _n", new, where=outlives))
     if node.retracts:
-        both = select(f"{row}, SUM(_n) AS _n", both, group_by=row, having="SUM(_n) <> 0")
+        both = select(f"{row}, SUM(_n) AS _n", both, group_by=row, having=Sql("SUM(_n) <> 0"))
     shape = lowering.step("shape", select(f"{row}, _n", born))
     contents = lowering.step("keep", both)
     alive = lowering.alive(node) if not needed and not node.retracts else None

@@ -20,7 +20,7 @@ from headgate.plan import bounds
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, Relation, domain
 from headgate.plan.sums import additive, growing
-from headgate.sql import comma, listed
+from headgate.sql import Sql, comma, listed
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
@@ -57,23 +57,24 @@ def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
     hidden, own = sweep.group(node), accumulated.names()
     every = list(accumulated.terms.values())
     panes = _every_pane(lowering, node, accumulated)
-    at = f"CASE WHEN _t + _slide * {slide} > :since THEN _t + _slide * {slide} ELSE :since END AS _at"
-    shown = LateralView(panes, _slides(slide, "_x"))
+    at = Sql(f"CASE WHEN _t + _slide * {slide} > :since THEN _t + _slide * {slide} ELSE :since END AS _at")
+    shown = LateralView(panes, _slides(slide, Sql("_x")))
     looks = [select(comma(listed(hidden), at, f"_x, {listed(own)}"), shown)]
     if node.row_when_empty:
         origin = domain(node.child).origin
         nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
-        begun = f"CAST(GREATEST({origin}, :since) AS BIGINT)"
-        looks.append(select(f"{begun} AS _at, {begun} AS _x, {nothing}", where=f"{origin} <= :until"))
+        begun = Sql(f"CAST(GREATEST({origin}, :since) AS BIGINT)")
+        looks.append(select(f"{begun} AS _at, {begun} AS _x, {nothing}", where=Sql(f"{origin} <= :until")))
     looked = lowering.step("looked", union(*looks))
     combined = ", ".join(
         f"{a.combine}(CASE WHEN _at < _x THEN {a.name} ELSE {a.nothing} END) AS {a.name}" for a in every
     )
     at_slides = lowering.step(
-        "at_slides", select(comma(listed(hidden), "_at AS _t", combined), looked, group_by=listed((*hidden, "_at")))
+        "at_slides",
+        select(comma(listed(hidden), Sql("_at AS _t"), combined), looked, group_by=listed((*hidden, "_at"))),
     )
-    living = "TRUE" if node.row_when_empty else "_rows > 0"
-    row = comma(listed(hidden), listed(own), "_t", f"{living} AS _live")
+    living = Sql("TRUE") if node.row_when_empty else Sql("_rows > 0")
+    row = comma(listed(hidden), listed(own), Sql("_t"), f"{living} AS _live")
     return running.finished(lowering, node, accumulated, values, select(row, at_slides))
 
 
@@ -85,18 +86,18 @@ def slots(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
     if node.child.slides is not None and node.child.slides[1] > 1:  # otherwise each pane is a slot
         if lowering.large and node.keys:  # then slots are put together and compared where their panes are
             shown = lowering.step("dealt", select(f"{dealt_by(hidden)}*", shown))
-        at = f"_t + _slide * {slide} AS _t"
-        looks = select(comma(listed(hidden), at, listed(own)), LateralView(shown, _slides(slide, "_x - 1")))
+        at = Sql(f"_t + _slide * {slide} AS _t")
+        looks = select(comma(listed(hidden), at, listed(own)), LateralView(shown, _slides(slide, Sql("_x - 1"))))
         looked = lowering.step("looked", looks)
         by = listed((*hidden, "_t"))
         shown = lowering.step("at_slides", select(f"{by}, {running.combined(accumulated)}", looked, group_by=by))
-    row = select(comma(listed(hidden), listed(own), "_t", "TRUE AS _live"), shown)
+    row = select(comma(listed(hidden), listed(own), Sql("_t, TRUE AS _live")), shown)
     return running.finished(lowering, node, accumulated, values, row)
 
 
-def _slides(slide: Tick, last: str) -> str:
+def _slides(slide: Tick, last: Sql) -> Sql:
     """The lateral view that gives a pane once for each slide from `since` on, up to the slide at or before `last`."""
-    first = f"GREATEST(0, (:since - _t) DIV {slide})"
+    first = Sql(f"GREATEST(0, (:since - _t) DIV {slide})")
     end = f"(LEAST({last}, :until) - _t) DIV {slide}"
     return f"EXPLODE(SEQUENCE(CAST({first} AS BIGINT), CAST({end} AS BIGINT))) e AS _slide"
 
@@ -111,7 +112,7 @@ def _every_pane(lowering: Lowering, node: Aggregate, accumulated: Accumulators) 
         columns = f"{by}, {listed(accumulated.names())}"
         held = f"{by}, {', '.join(accumulator.kept for accumulator in accumulated.terms.values())}"
         panes = lowering.step("every_pane", union(select(held, state), select(columns, new)))
-        shown = lowering.step("shown", select(columns, panes, where="_x > :until"))
+        shown = lowering.step("shown", select(columns, panes, where=Sql("_x > :until")))
         alive = lowering.alive(node.child)
         again = _panes(lowering, node, accumulated, alive, "living_panes") if alive else None
         lowering.synopsis(state, shown, new, bounds.panes(node), again)
@@ -124,7 +125,7 @@ def _every_pane(lowering: Lowering, node: Aggregate, accumulated: Accumulators) 
 
 def _panes(lowering: Lowering, node: Aggregate, accumulated: Accumulators, form: Table, hint: str) -> Table:
     """The panes of a form of the child: tuples of a group that begin and end to count together, as one row."""
-    tuples = select(comma(sweep.keys(node), "_t", "_x", accumulated.terms_sql()), accumulated.prepared(form))
+    tuples = select(comma(sweep.keys(node), Sql("_t, _x"), accumulated.terms_sql()), accumulated.prepared(form))
     touched = lowering.step("touched", tuples, accumulated.may_not_fit())
     by = listed((*sweep.group(node), "_t", "_x"))
     return lowering.step(hint, select(f"{by}, {running.combined(accumulated)}", touched, group_by=by))

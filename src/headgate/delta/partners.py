@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headgate.delta.query import Alias, Joined, Subquery, Table, Text, select, union
 from headgate.plan.limits import Limited
 from headgate.plan.nodes import Compared, Needed, Ordered, names
-from headgate.sql import listed
+from headgate.sql import Sql, listed, literal
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -28,8 +28,8 @@ def conditions(lowering: Lowering, node: Needed) -> tuple[Text, ...]:
     if node.behind is None:
         return by_time
     value, order = node.behind.value.sql, node.behind.order
-    furthest = select("_far", _as_of_until(lowering, order))
-    still = Subquery(f"COALESCE({value} {'>=' if order.rises else '<='} ", furthest, ", TRUE)")
+    furthest = select(Sql("_far"), _as_of_until(lowering, order))
+    still = Subquery(f"COALESCE({value} {'>=' if order.rises else '<='} ", furthest, Sql(", TRUE)"))
     return (*by_time, f"{value} IS NOT NULL", still)
 
 
@@ -44,30 +44,29 @@ def _checked(lowering: Lowering, node: Needed, rows: Table, compared: Compared) 
     order, value = compared.order, compared.value.sql
     pick, far, behind = _words(order)
     tuples = lowering.tuples(order.stream)
-    over = "(ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    over = Sql("(ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)")
     marks = lowering.step(
-        "marks", select(f"_t, {pick}({pick}({order.value})) OVER {over} AS _before", tuples, group_by="_t")
+        "marks", select(f"_t, {pick}({pick}({order.value})) OVER {over} AS _before", tuples, group_by=Sql("_t"))
     )
     known = select(f"{pick}(_far)", _as_of_since(lowering, order))
-    row = f"{listed((*names(node), '_t', '_x', '_n'), 'e')}, {value} AS _v"
+    row = f"{listed((*names(node), '_t', '_x', '_n'), Sql('e'))}, {value} AS _v"
     before = lowering.step(
         "before",
         select(
-            Subquery(f"{row}, {far}(m._before, ", known, ") AS _far"),
-            Joined(Alias(rows, "e"), Alias(marks, "m"), ("e._t = m._t",), outer=True),
+            Subquery(f"{row}, {far}(m._before, ", known, Sql(") AS _far")),
+            Joined(Alias(rows, "e"), Alias(marks, "m"), (Sql("e._t = m._t"),), outer=True),
         ),
     )
     text = f'column "{order.column}" of stream "{order.stream.stream}" was declared so that {order.value} does not'
-    said = (
-        f"'{text} {'fall' if order.rises else 'rise'}, but ', CAST(_v AS STRING), ' came after ', CAST(_far AS STRING)"
-    )
+    way = "fall" if order.rises else "rise"
+    said = f"{literal(f'{text} {way}, but ')}, CAST(_v AS STRING), ' came after ', CAST(_far AS STRING)"
     instant = f"CASE WHEN _v {behind} _far THEN CAST(RAISE_ERROR(CONCAT({said})) AS BIGINT) ELSE _t END AS _t"
     return lowering.step("checked", select(f"{listed(names(node))}, {instant}, _x, _n", before))
 
 
-def _words(order: Ordered) -> tuple[str, str, str]:
+def _words(order: Ordered) -> tuple[Sql, Sql, Sql]:
     """Of an order: the aggregate and the function that give the furthest value, and the comparison for "behind"."""
-    return ("MAX", "GREATEST", "<") if order.rises else ("MIN", "LEAST", ">")
+    return (Sql("MAX"), Sql("GREATEST"), Sql("<")) if order.rises else (Sql("MIN"), Sql("LEAST"), Sql(">"))
 
 
 def _as_of_since(lowering: Lowering, order: Ordered) -> Table:
@@ -85,7 +84,7 @@ def _as_of_until(lowering: Lowering, order: Ordered) -> Table:
 
     def make() -> Table:
         known, tuples, pick = _synopsis(lowering, order), lowering.tuples(order.stream), _words(order)[0]
-        both = union(select("_far", known), select(f"{order.value} AS _far", tuples))
+        both = union(select(Sql("_far"), known), select(f"{order.value} AS _far", tuples))
         far = lowering.step("far", select(f"{pick}(_far) AS _far", both))
         shape = lowering.step("shape", select(f"{pick}({order.value}) AS _far", tuples))
         lowering.synopsis(known, far, shape, Limited("one row"))

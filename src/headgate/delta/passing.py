@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from headgate.delta.instants import stamp
 from headgate.delta.query import Alias, Joined, Table, select, union
 from headgate.plan.nodes import Passed, Scan, Window, names
-from headgate.sql import ONE, comma, listed
+from headgate.sql import ONE, Sql, comma, listed, literal
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -28,8 +28,8 @@ def born(lowering: Lowering, node: Window, frame: Passed) -> Table:
     columns = listed((*own, "_v"))
     arriving = lowering.step("arriving", select(f"{listed(own)}, {frame.value} AS _v", tuples))
     every = lowering.step("open", union(select(columns, waiting), select(columns, arriving)))
-    values = lowering.step("values", select("_v, MIN(_t) AS _first, MAX(_t) AS _last", every, group_by="_v"))
-    over = f"(ORDER BY _v{'' if frame.rises else ' DESC'})"
+    values = lowering.step("values", select(Sql("_v, MIN(_t) AS _first, MAX(_t) AS _last"), every, group_by=Sql("_v")))
+    over = Sql(f"(ORDER BY _v{'' if frame.rises else ' DESC'})")
     following = lowering.step(
         "following", select(f"_v, _last, LEAD(_v) OVER {over} AS _by, LEAD(_first) OVER {over} AS _at", values)
     )
@@ -37,18 +37,17 @@ def born(lowering: Lowering, node: Window, frame: Passed) -> Table:
     passed = lowering.step(
         "passed", select(f"_v, CASE WHEN _v IS NULL OR _at < _last THEN {broken} ELSE _at END AS _at", following)
     )
-    both = Joined(Alias(every, "e"), Alias(passed, "p"), ("e._v <=> p._v",))
-    closed = lowering.step("closed", select(f"{listed((*own, '_v'), 'e')}, p._at", both))
-    lowering.synopsis(waiting, lowering.step("later", select(columns, closed, where="_at IS NULL")), arriving)
-    row = comma(listed(names(node.child)), stamp(node), "_at AS _t", "_at + 1 AS _x", f"{ONE} AS _n")
-    return lowering.step("window", select(row, closed, where="_at IS NOT NULL"))
+    both = Joined(Alias(every, "e"), Alias(passed, "p"), (Sql("e._v <=> p._v"),))
+    closed = lowering.step("closed", select(f"{listed((*own, '_v'), Sql('e'))}, p._at", both))
+    lowering.synopsis(waiting, lowering.step("later", select(columns, closed, where=Sql("_at IS NULL"))), arriving)
+    row = comma(listed(names(node.child)), stamp(node), Sql("_at AS _t, _at + 1 AS _x"), f"{ONE} AS _n")
+    return lowering.step("window", select(row, closed, where=Sql("_at IS NOT NULL")))
 
 
-def _message(node: Window, frame: Passed) -> str:
+def _message(node: Window, frame: Passed) -> Sql:
     """The text of the error, as the arguments of CONCAT."""
     stream = f'stream "{node.child.stream}"' if isinstance(node.child, Scan) else "the query it comes from"
     way = "fall" if frame.rises else "rise"
     text = f'column "{frame.column}" of {stream} was declared so that {frame.value} does not {way}, but '
-    return (
-        f"'{text}', COALESCE(CAST(_v AS STRING), 'null'), ' came after ', COALESCE(CAST(_by AS STRING), 'other values')"
-    )
+    values = Sql("COALESCE(CAST(_v AS STRING), 'null'), ' came after ', COALESCE(CAST(_by AS STRING), 'other values')")
+    return f"{literal(text)}, {values}"

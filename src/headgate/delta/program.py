@@ -33,7 +33,8 @@ from headgate.plan.join_orders import Arrangement
 from headgate.plan.limits import Growing, StateBound
 from headgate.plan.multiway import Group, Inputs
 from headgate.plan.nodes import is_part
-from headgate.sql import Column, indented
+from headgate.sql import ALL, Column, Sql, indented
+from headgate.sql import name as quoted
 from headgate.ticks import Tick, TimeDomain
 
 LONGEST = 150
@@ -116,7 +117,7 @@ class Step:
     """True if it is computed on its own, because it mostly has no rows: then what reads it costs nothing."""
 
     @cached_property
-    def sql(self) -> str:
+    def sql(self) -> Sql:
         """The query as SQL text."""
         return printed(self.query)
 
@@ -245,18 +246,18 @@ class Program:
     computed: frozenset[str] = frozenset()
     """Steps that have been computed on their own and lie under their names like inputs."""
 
-    def output(self, columns: str = "*") -> str:
+    def output(self, columns: Sql = ALL) -> Sql:
         """The statement for the results of an epoch: the columns, `_t`, and `_n` (1 or -1).
 
         The parameter `:after` leaves out results that were put out before.
         """
-        return f"{self.steps_for(self.result)}\nSELECT {columns} FROM {self.result} WHERE _t > :after"
+        return f"{self.steps_for(self.result)}\nSELECT {columns} FROM {quoted(self.result)} WHERE _t > :after"
 
-    def shape(self, synopsis: Synopsis) -> str:
+    def shape(self, synopsis: Synopsis) -> Sql:
         """A statement with the columns of a synopsis."""
-        return f"{self.steps_for(synopsis.shape)}\nSELECT * FROM {synopsis.shape}"
+        return f"{self.steps_for(synopsis.shape)}\nSELECT * FROM {quoted(synopsis.shape)}"
 
-    def steps_for(self, target: str) -> str:
+    def steps_for(self, target: str) -> Sql:
         """The steps that `target` needs, in order, as the WITH clause of a statement."""
         known = self._known_steps.get(target)
         if known is None:
@@ -264,7 +265,7 @@ class Program:
         return known
 
     @cached_property
-    def _known_steps(self) -> dict[str, str]:
+    def _known_steps(self) -> dict[str, Sql]:
         return {}
 
     @cached_property
@@ -278,13 +279,14 @@ class Program:
             known = self._known_computed[names] = replace(self, computed=names)
         return known
 
-    def _steps_for(self, target: str) -> str:
+    def _steps_for(self, target: str) -> Sql:
         needed = self.needed(target)
         steps = [step for step in self.steps.values() if step.name in needed]
         steps = _merged(steps) if self.nested else steps
-        return "WITH " + ",\n".join(f"{step.name} AS (\n{indented(step.sql)}\n)" for step in steps)
+        listed = ",\n".join(f"{quoted(step.name)} AS (\n{indented(step.sql)}\n)" for step in steps)
+        return f"WITH {listed}"
 
-    def texts(self, target: str) -> dict[str, str]:
+    def texts(self, target: str) -> dict[str, Sql]:
         """The steps that `target` needs, in order, each as SQL."""
         needed = self.needed(target)
         return {name: step.sql for name, step in self.steps.items() if name in needed}
@@ -310,7 +312,7 @@ class Program:
         few = 0 if in_one_task else FEW_ROWS
 
         def size(side: Source) -> int:
-            return sum(rows(name) for table in tables(select("*", side)) for name in self.needed(table.name))
+            return sum(rows(name) for table in tables(select(ALL, side)) for name in self.needed(table.name))
 
         def decided(joined: Joined) -> Joined:
             if joined.sent or (not joined.uneven and (in_one_task or not joined.by_time)):
@@ -354,9 +356,9 @@ class Program:
                 waiting.extend(step.reads if step and (name == target or name not in self.computed) else ())
         return frozenset(found - (self.computed - {target}))
 
-    def step_statement(self, name: str) -> str:
+    def step_statement(self, name: str) -> Sql:
         """The statement for one step alone."""
-        return f"{self.steps_for(name)}\nSELECT * FROM {name}"
+        return f"{self.steps_for(name)}\nSELECT * FROM {quoted(name)}"
 
     def shared(self, longest: int = LONGEST) -> tuple[str, ...]:
         """The steps to compute once and on their own, in order: few if the statements are short enough.

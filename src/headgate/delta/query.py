@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never, cast
 
-from headgate.sql import indented, listed
+from headgate.sql import EMPTY, Sql, indented, listed
+from headgate.sql import name as quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Joined:
 
     left: Source
     right: Source
-    on: tuple[str, ...]
+    on: tuple[Sql, ...]
     """The conjuncts of the condition."""
 
     outer: bool = False
@@ -66,7 +67,7 @@ class LateralView:
     """Each row of a source as often as a generator makes rows of it."""
 
     source: Source
-    view: str
+    view: Sql
     """What stands behind LATERAL VIEW: the generator, an alias, the columns it makes."""
 
 
@@ -74,9 +75,9 @@ class LateralView:
 class Subquery:
     """An expression with a query of one row in it: the text before the brackets, the query, the text behind."""
 
-    before: str
+    before: Sql
     query: Query
-    after: str = ""
+    after: Sql = EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ class Select:
     where: tuple[Text, ...]
     """The conjuncts of the condition; each can stand beside AND."""
 
-    group_by: str
-    having: tuple[str, ...]
+    group_by: Sql
+    having: tuple[Sql, ...]
     """The conjuncts of the condition on groups."""
 
 
@@ -102,7 +103,7 @@ class UnionAll:
 
 Query: TypeAlias = Select | UnionAll
 Source: TypeAlias = Table | Select | UnionAll | Alias | Joined | LateralView
-Text: TypeAlias = str | Subquery
+Text: TypeAlias = Sql | Subquery
 Conditions: TypeAlias = Text | Iterable[Text]
 
 
@@ -111,8 +112,8 @@ def select(
     source: Source | None = None,
     *,
     where: Conditions = (),
-    group_by: str = "",
-    having: str | Iterable[str] = (),
+    group_by: Sql = EMPTY,
+    having: Sql | Iterable[Sql] = (),
 ) -> Select:
     """Make a SELECT. A condition may be one or several that must all hold; empty ones are left out."""
     conjuncts = (where,) if isinstance(where, str | Subquery) else where
@@ -160,7 +161,7 @@ HINTS = frozenset({"repartition", "shuffle_hash", "broadcast"})
 """Words in the texts of queries that look like calls of functions and are hints for Spark."""
 
 
-def dealt_by(columns: Iterable[str]) -> str:
+def dealt_by(columns: Iterable[str]) -> Sql:
     """The hint, at the beginning of a list of columns, that deals the rows to the tasks by some columns of them."""
     return f"/*+ REPARTITION({listed(columns)}) */ "
 
@@ -184,7 +185,7 @@ def with_joins(query: Query, decide: Callable[[Joined], Joined]) -> Query:
             assert_never(query)
 
 
-IN_ONE = "/*+ COALESCE(1) */ "
+IN_ONE = Sql("/*+ COALESCE(1) */ ")
 """The hint, at the beginning of a list of columns, that leaves the rows in one partition."""
 
 
@@ -205,8 +206,9 @@ def _inside(query: Select) -> Select:
     if query.source is None:
         return query
     joined = query.source if isinstance(query.source, Joined) else None
-    in_one = joined is not None and (joined.on == ("TRUE",) or joined.feeds) and isinstance(query.columns, str)
-    columns = f"{IN_ONE}{query.columns}" if in_one else query.columns
+    columns = query.columns
+    if joined is not None and (joined.on == ("TRUE",) or joined.feeds) and not isinstance(columns, Subquery):
+        columns = f"{IN_ONE}{columns}"
     return replace(query, columns=columns, source=_in_one_partition(query.source))
 
 
@@ -261,7 +263,7 @@ def _text_in_place(text: Text, queries: Mapping[str, Query]) -> Text:
     return replace(text, query=in_place(text.query, queries)) if isinstance(text, Subquery) else text
 
 
-def printed(query: Query) -> str:
+def printed(query: Query) -> Sql:
     """The query as SQL."""
     match query:
         case UnionAll(parts):
@@ -281,25 +283,25 @@ def printed(query: Query) -> str:
             assert_never(query)
 
 
-def _hint(source: Source | None) -> str:
+def _hint(source: Source | None) -> Sql:
     """How Spark is to join, if the source is a join of which that is known."""
     match source:
         case Joined(sent=str(sent)) if sent:
-            return f"/*+ BROADCAST({sent}) */ "
+            return f"/*+ BROADCAST({quoted(sent)}) */ "
         case Joined(hashed=str(hashed)) if hashed:
-            return f"/*+ SHUFFLE_HASH({hashed}) */ "
+            return f"/*+ SHUFFLE_HASH({quoted(hashed)}) */ "
         case _:
-            return ""
+            return EMPTY
 
 
-def _source(source: Source) -> str:
+def _source(source: Source) -> Sql:
     match source:
         case Table(name):
-            return name
+            return quoted(name)
         case Select() | UnionAll():
             return _bracketed(source)
         case Alias(read, name):
-            return f"{_source(read)} AS {name}"
+            return f"{_source(read)} AS {quoted(name)}"
         case LateralView(read, view):
             return f"{_source(read)}\nLATERAL VIEW {view}"
         case Joined(left, right, on, outer):
@@ -308,7 +310,7 @@ def _source(source: Source) -> str:
             assert_never(source)
 
 
-def _text(text: Text) -> str:
+def _text(text: Text) -> Sql:
     match text:
         case str():
             return text
@@ -318,5 +320,5 @@ def _text(text: Text) -> str:
             assert_never(text)
 
 
-def _bracketed(query: Query) -> str:
+def _bracketed(query: Query) -> Sql:
     return f"(\n{indented(printed(query))}\n)"

@@ -23,7 +23,7 @@ from headgate.delta.ranges import Ranges
 from headgate.plan.nodes import Aggregate, domain, names
 from headgate.plan.sums import SPREADS
 from headgate.plan.temporal import groups_until
-from headgate.sql import comma, listed, name
+from headgate.sql import ALL, EMPTY, Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -41,16 +41,16 @@ def timeline(lowering: Lowering, node: Aggregate, alone: bool = False) -> Table:
         lowering.ranged.add(node)
     else:
         hidden = sweep.group(node)
-        instants = f"{comma(listed(hidden), '_t')}, LEAD(_t) OVER {sweep.over(hidden)} AS _next"
+        instants = f"{comma(listed(hidden), Sql('_t'))}, LEAD(_t) OVER {sweep.over(hidden)} AS _next"
         swept = lowering.step("swept", select(f"{instants},\n  {_added_up(node, accumulated)}", moves))
-    living = "TRUE" if node.row_when_empty else "_rows > 0"
+    living = Sql("TRUE") if node.row_when_empty else Sql("_rows > 0")
     walked = listed(sweep.walk(lowering, node))
-    row = comma(walked, listed(accumulated.names()), "_t", f"{living} AS _live")
-    last = select(row, swept, where="_next IS NULL OR _next > _t")
+    row = comma(walked, listed(accumulated.names()), Sql("_t"), f"{living} AS _live")
+    last = select(row, swept, where=Sql("_next IS NULL OR _next > _t"))
     return finished(lowering, node, accumulated, values, last)
 
 
-def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, columns: tuple[str, ...]) -> Table | None:
+def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, columns: tuple[Sql, ...]) -> Table | None:
     """Rows that look up their group, each beside the row that the group has at its instant, if there is one then.
 
     The rows are those of a table with the group, `_t` and some columns that are handed on; or they are tuples that are
@@ -61,10 +61,10 @@ def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, col
     if any(map(accumulated.has_bands, accumulated.doubles.values())):
         return None
     hidden, own = sweep.group(node), accumulated.names()
-    absent = comma("FALSE AS _looks", *(f"NULL AS {column}" for column in columns))
+    absent = comma(Sql("FALSE AS _looks"), *(f"NULL AS {column}" for column in columns))
     moves = _moves(lowering, node, accumulated)
     if isinstance(rows, Carried):
-        held = select(_dealing(lowering, node) + comma(_held(node, accumulated), absent), _state(lowering, node))
+        held = select(f"{_dealing(lowering, node)}{comma(_held(node, accumulated), absent)}", _state(lowering, node))
         walk = union(_carrying(lowering, node, accumulated, rows), held)
     else:
         nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in accumulated.terms.values())
@@ -74,10 +74,10 @@ def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, col
             select(f"{_dealing(lowering, node)}{asking}, {nothing}, TRUE AS _looks, {listed(columns)}", rows),
         )
     walked = lowering.step("walked", walk)
-    added = comma(listed((*hidden, "_t")), "_looks", listed(columns), _added_up(node, accumulated))
-    swept = select("*", select(added, walked), where=("_looks", "_rows > 0"))
+    added = comma(listed((*hidden, "_t")), Sql("_looks"), listed(columns), _added_up(node, accumulated))
+    swept = select(ALL, select(added, walked), where=(Sql("_looks"), Sql("_rows > 0")))
     shown = ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items())
-    row = comma(sweep.keys_again(node), shown, "_t", listed(columns))
+    row = comma(sweep.keys_again(node), shown, Sql("_t"), listed(columns))
     return lowering.step("seen", select(row, accumulated.finished(swept)))
 
 
@@ -85,33 +85,35 @@ def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, col
 class Carried:
     """What tuples carry along that look up their own group."""
 
-    looks: str
+    looks: Sql
     """The condition that a tuple looks up its group."""
 
-    columns: Mapping[str, str]
+    columns: Mapping[Sql, Sql]
     """By name: columns of the tuple, as SQL."""
 
 
 def _carrying(lowering: Lowering, node: Aggregate, accumulated: Accumulators, carried: Carried) -> Select:
     """The events of the epoch, of which the starts carry something along."""
     hidden, own = sweep.group(node), accumulated.names()
-    selected = comma(sweep.keys(node), "_t", "_x", accumulated.terms_sql())
+    selected = comma(sweep.keys(node), Sql("_t, _x"), accumulated.terms_sql())
     along = comma(f"{carried.looks} AS _looks", *(f"{sql} AS {column}" for column, sql in carried.columns.items()))
-    nothing = comma("FALSE AS _looks", *(f"NULL AS {column}" for column in carried.columns))
+    nothing = comma(Sql("FALSE AS _looks"), *(f"NULL AS {column}" for column in carried.columns))
     if dealt := _dealt(lowering, node):
-        parts = [select(comma(listed(hidden), "_t", "_x", accumulated.terms_sql(), along), accumulated.prepared(dealt))]
+        parts = [
+            select(comma(listed(hidden), Sql("_t, _x"), accumulated.terms_sql(), along), accumulated.prepared(dealt))
+        ]
     else:
         parts = [select(comma(selected, along), accumulated.prepared(lowering.born(node.child)))]
         if ends := lowering.ends(node.child):
             parts.append(select(comma(selected, nothing), accumulated.prepared(ends)))
     touched = lowering.step("carrying", union(*parts), accumulated.may_not_fit())
-    columns = comma("_side = 1 AND _looks AS _looks", listed(carried.columns))
+    columns = comma(Sql("_side = 1 AND _looks AS _looks"), listed(carried.columns))
     sides = select(comma(_sides(hidden, own), columns), LateralView(touched, BOTH_SIDES))
     every = listed((*hidden, "_t", *own, "_looks", *carried.columns))
     return select(every, sides, where=IN_EPOCH)
 
 
-def accumulators(lowering: Lowering, node: Aggregate, once: bool = False) -> tuple[Accumulators, dict[str, str]]:
+def accumulators(lowering: Lowering, node: Aggregate, once: bool = False) -> tuple[Accumulators, dict[str, Sql]]:
     """The accumulators of the node's calls, and the values of the calls in terms of them.
 
     With `once` every row counts once, whatever `_n` says.
@@ -120,7 +122,7 @@ def accumulators(lowering: Lowering, node: Aggregate, once: bool = False) -> tup
     return accumulated, {call.name: accumulated.value(call) for call in node.calls}
 
 
-def _added_up(node: Aggregate, accumulated: Accumulators) -> str:
+def _added_up(node: Aggregate, accumulated: Accumulators) -> Sql:
     """The accumulators over all events of the group up to each instant."""
     over = sweep.over(sweep.group(node))
     return ", ".join(f"{a.combine}({a.name}) OVER {over} AS {a.name}" for a in accumulated.terms.values())
@@ -136,11 +138,11 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
         held = select(_held(node, accumulated), state)
         every = listed((*hidden, "_t", *own))
         closed = constraints.closing(lowering, node)
-        raising = constraints.alarms(lowering, closed, (*hidden, "_t", *own))
+        raising = constraints.alarms(lowering, closed, (*hidden, Sql("_t"), *own))
         moves = lowering.step("moves", union(held, select(every, events), *raising))
         totals = comma(listed(hidden), combined(accumulated))
         contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=_there(node)))
-        contents = constraints.still_open(lowering, contents, listed((*hidden, *own), "g"), hidden, closed)
+        contents = constraints.still_open(lowering, contents, listed((*hidden, *own), Sql("g")), hidden, closed)
         shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
         again = _totals_from_logs(lowering, node, accumulated)
         lowering.synopsis(state, contents, shape, from_logs=again)
@@ -148,13 +150,13 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
             changing = lowering.step("changing", select(listed(hidden), events, group_by=listed(hidden)))
             same = tuple(f"h.{one} <=> c.{one}" for one in hidden)
             both = Joined(Alias(select(listed((*hidden, *own)), state), "h"), Alias(changing, "c"), same)
-            mine = select(comma(listed(hidden, "h"), listed(own, "h")), both)
+            mine = select(comma(listed(hidden, Sql("h")), listed(own, Sql("h"))), both)
             return lowering.step("moves", union(select(_held(node, accumulated), mine), select(every, events)))
         if dealt := _dealt(lowering, node):
-            terms = comma(listed(hidden), "_t", "_x", accumulated.terms_sql())
+            terms = comma(listed(hidden), Sql("_t, _x"), accumulated.terms_sql())
             touched = select(terms, accumulated.prepared(dealt))
             rows = lowering.step("touched", touched, accumulated.may_not_fit())
-            held = select(_dealing(lowering, node) + _held(node, accumulated), state)
+            held = select(f"{_dealing(lowering, node)}{_held(node, accumulated)}", state)
             moves = lowering.step("moves", union(select(every, _both_sides(hidden, own, rows), where=IN_EPOCH), held))
         return moves
 
@@ -180,14 +182,14 @@ def _dealt(lowering: Lowering, node: Aggregate) -> Table | None:
     return lowering.once("dealt", node, make)
 
 
-def _dealing(lowering: Lowering, node: Aggregate) -> str:
+def _dealing(lowering: Lowering, node: Aggregate) -> Sql:
     """The hint that deals rows to the tasks by their group; empty where that does not pay.
 
     All parts of a union have it, or none, and a part whose columns may be null comes first: then Spark knows that the
     whole is dealt like that, and shuffles no more.
     """
     pays = lowering.large and node.keys and not node.child.coarse and not node.child.endless
-    return dealt_by(sweep.group(node)) if pays else ""
+    return dealt_by(sweep.group(node)) if pays else EMPTY
 
 
 def _state(lowering: Lowering, node: Aggregate) -> Table:
@@ -195,10 +197,10 @@ def _state(lowering: Lowering, node: Aggregate) -> Table:
     return lowering.once("sums", node, lambda: lowering.fresh("sums"))
 
 
-def _held(node: Aggregate, accumulated: Accumulators) -> str:
+def _held(node: Aggregate, accumulated: Accumulators) -> Sql:
     """The columns of the synopsis, as those of an event at `since`."""
     kept = ", ".join(accumulator.kept for accumulator in accumulated.terms.values())
-    return comma(listed(sweep.group(node)), "CAST(:since AS BIGINT) AS _t", kept)
+    return comma(listed(sweep.group(node)), Sql("CAST(:since AS BIGINT) AS _t"), kept)
 
 
 def _totals_from_logs(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Table | None:
@@ -220,13 +222,13 @@ def _totals_from_logs(lowering: Lowering, node: Aggregate, accumulated: Accumula
     return lowering.once("living", node, make)
 
 
-def _there(node: Aggregate) -> tuple[str, ...]:
+def _there(node: Aggregate) -> tuple[Sql, ...]:
     """The condition for a group whose sums are kept."""
     hidden = sweep.group(node)
     if not hidden:
-        return ("COUNT(*) > 0",)
+        return (Sql("COUNT(*) > 0"),)
     until = groups_until(node, hidden)
-    return ("SUM(_rows) <> 0", f"COALESCE({until}, :until + 1) > :until" if until is not None else "")
+    return (Sql("SUM(_rows) <> 0"), f"COALESCE({until}, :until + 1) > :until" if until is not None else EMPTY)
 
 
 def living(lowering: Lowering, node: Aggregate) -> Table | None:
@@ -238,12 +240,14 @@ def living(lowering: Lowering, node: Aggregate) -> Table | None:
     if totals is None:
         return None
     shown = ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items())
-    row = comma(sweep.keys_again(node), shown, "CAST(:until AS BIGINT) AS _t")
-    return lowering.step("living_groups", select(row, accumulated.finished(select("*", totals, where="_rows > 0"))))
+    row = comma(sweep.keys_again(node), shown, Sql("CAST(:until AS BIGINT) AS _t"))
+    return lowering.step(
+        "living_groups", select(row, accumulated.finished(select(ALL, totals, where=Sql("_rows > 0"))))
+    )
 
 
 def finished(
-    lowering: Lowering, node: Aggregate, accumulated: Accumulators, values: dict[str, str], last: Select
+    lowering: Lowering, node: Aggregate, accumulated: Accumulators, values: dict[str, Sql], last: Select
 ) -> Table:
     """Timeline: the values of the calls, from the accumulators of each group at each instant of change."""
     if by_band := _bands(lowering, node, accumulated):
@@ -252,7 +256,7 @@ def finished(
         sweep.keys_again(node),
         ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
         listed(sweep.walk(lowering, node)),
-        "_t, _live",
+        Sql("_t, _live"),
     )
     return lowering.step("timeline", select(row, accumulated.finished(last)))
 
@@ -286,18 +290,18 @@ def _bands(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> di
     return made
 
 
-def _beside(lowering: Lowering, node: Aggregate, fitting: Table, own: list[str], by_band: dict[str, Table]) -> Select:
+def _beside(lowering: Lowering, node: Aggregate, fitting: Table, own: list[Sql], by_band: dict[str, Table]) -> Select:
     """The accumulators and the bands of each group, as they are from each instant of change on."""
     hidden = sweep.group(node)
     known = sweep.together(
         lowering, hidden, [(fitting, own), *((timeline, [column]) for column, timeline in by_band.items())]
     )
     columns = [f"_p0.{one} AS {one}" for one in own]
-    columns += [f"_p{number}.{column} AS {column}" for number, column in enumerate(by_band, 1)]
+    columns += [f"_p{number}.{name(column)} AS {name(column)}" for number, column in enumerate(by_band, 1)]
     return select(f"{comma(listed(hidden), *columns)}, _t, _p0._live AS _live", known)
 
 
-def combined(accumulated: Accumulators) -> str:
+def combined(accumulated: Accumulators) -> Sql:
     """The accumulators combined over several rows."""
     return ", ".join(f"{a.combine}({a.name}) AS {a.name}" for a in accumulated.terms.values())
 
@@ -306,7 +310,7 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> T
     """The group, the instant and what is added there: every start in the epoch, and every end, negated."""
     hidden, every = sweep.group(node), list(accumulated.terms.values())
     own = [accumulator.name for accumulator in every]
-    selected = comma(sweep.keys(node), "_t", "_x", accumulated.terms_sql())
+    selected = comma(sweep.keys(node), Sql("_t, _x"), accumulated.terms_sql())
     born, ends = lowering.born(node.child), lowering.ends(node.child)
     touched = union(*(select(selected, accumulated.prepared(form)) for form in (born, ends) if form))
     moved = lowering.step("touched", touched, accumulated.may_not_fit())
@@ -322,23 +326,23 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> T
         return lowering.step("events", events)
     nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
     origin = domain(node.child).origin
-    begun = (f"{origin} > :since", f"{origin} <= :until")
+    begun = (Sql(f"{origin} > :since"), Sql(f"{origin} <= :until"))
     first = select(f"CAST({origin} AS BIGINT) AS _t, {nothing}", where=begun)  # the row over nothing, from then on
     return lowering.step("events", union(events, first))
 
 
-BOTH_SIDES = "EXPLODE(ARRAY(1, -1)) e AS _side"
+BOTH_SIDES = Sql("EXPLODE(ARRAY(1, -1)) e AS _side")
 """The lateral view that gives a row once for its start and once for its end."""
 
-IN_EPOCH = ("_t > :since", "_t <= :until")
+IN_EPOCH = (Sql("_t > :since"), Sql("_t <= :until"))
 
 
-def _both_sides(hidden: tuple[str, ...], own: list[str], rows: Table) -> Select:
+def _both_sides(hidden: tuple[Sql, ...], own: list[Sql], rows: Table) -> Select:
     """The events of rows, at whatever instants."""
     return select(_sides(hidden, own), LateralView(rows, BOTH_SIDES))
 
 
-def _sides(hidden: tuple[str, ...], own: list[str]) -> str:
+def _sides(hidden: tuple[Sql, ...], own: list[Sql]) -> Sql:
     """The columns of an event: a row adds its sums at its start, and takes them away at its end."""
     signed = (f"CASE WHEN _side = 1 THEN {one} ELSE -{one} END AS {one}" for one in own)
-    return comma(listed(hidden), "CASE WHEN _side = 1 THEN _t ELSE _x END AS _t", *signed)
+    return comma(listed(hidden), Sql("CASE WHEN _side = 1 THEN _t ELSE _x END AS _t"), *signed)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from headgate.delta.program import Edge
 from headgate.delta.query import Alias, Joined, Table, select, union
 from headgate.plan.nodes import Node, Stored, names, sources
-from headgate.sql import NEVER, ONE, listed, name
+from headgate.sql import NEVER, ONE, Sql, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -34,7 +34,7 @@ def born(lowering: Lowering, node: Stored) -> Table:
     if node.domain is not None:
         log = lowering.input(node.relation, Edge("since"), Edge("until"))
         return lowering.step("stored", select(f"{columns}, _t, {NEVER} AS _x, _n", log))
-    first = f"CAST({lowering.origin} AS BIGINT)"
+    first = Sql(f"CAST({lowering.origin} AS BIGINT)")
     log = lowering.input(node.relation, Edge(None), Edge("until"))
     stamps = f"{first} AS _t, {NEVER} AS _x, _n"
     return lowering.step("stored", select(f"{columns}, {stamps}", log, where=f"{first} > :since"))
@@ -60,16 +60,20 @@ def _replaced(lowering: Lowering, node: Stored) -> Table:
     until_next = f"{carried}, LEAD(_t) OVER ({over}) AS _x"
     every = lowering.step("every", union(select(carried, held), select(carried, log)))
     in_order = lowering.step("in_order", select(until_next, every))
-    last = lowering.step("last", select(carried, in_order, where=("_x IS NULL", "_n = 1")))
+    last = lowering.step("last", select(carried, in_order, where=(Sql("_x IS NULL"), Sql("_n = 1"))))
     lowering.synopsis(held, last, lowering.step("arriving", select(carried, log)))
     # Only rows whose key comes again can change. If none comes, Spark plans nothing at all.
     coming = lowering.step("coming", select(key, log, group_by=key))
     same = tuple(f"h.{name(one)} <=> c.{name(one)}" for one in node.key)
-    again = select(listed((*names(node), "_t", "_s", "_n"), "h"), Joined(Alias(held, "h"), Alias(coming, "c"), same))
+    again = select(
+        listed((*names(node), "_t", "_s", "_n"), Sql("h")), Joined(Alias(held, "h"), Alias(coming, "c"), same)
+    )
     changes = lowering.step("changes", union(again, select(carried, log)))
     replaced = lowering.step("replaced", select(until_next, changes))
-    put_in = select(f"{columns}, _t, _x, _n", replaced, where=("_t > :since", "_n = 1", "(_x IS NULL OR _x > _t)"))
+    put_in = select(
+        f"{columns}, _t, _x, _n", replaced, where=(Sql("_t > :since"), Sql("_n = 1"), Sql("(_x IS NULL OR _x > _t)"))
+    )
     taken_back = select(
-        f"{columns}, _x AS _t, {NEVER} AS _x, -_n AS _n", replaced, where=("_t <= :since", "_x IS NOT NULL")
+        f"{columns}, _x AS _t, {NEVER} AS _x, -_n AS _n", replaced, where=(Sql("_t <= :since"), Sql("_x IS NOT NULL"))
     )
     return lowering.step("stored", union(put_in, taken_back))

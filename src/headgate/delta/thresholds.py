@@ -22,7 +22,7 @@ from headgate.delta import stored
 from headgate.delta.query import Joined, LateralView, Select, Table, select
 from headgate.plan.comparisons import comparisons
 from headgate.plan.nodes import Join, Relation, names
-from headgate.sql import listed, name
+from headgate.sql import ALL, Sql, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -68,26 +68,26 @@ def split(lowering: Lowering, node: Join, bounded: Bounded, left: Table, right: 
     borders = lowering.once("borders", node, lambda: _borders(lowering, node, bounded))
     both = ((node.left, left), (node.right, right))
     (side, rows), (other, others) = both if bounded.on_left else (both[1], both[0])
-    low = "0" if bounded.least is None else _bucket(bounded.least)
-    high = "SIZE(_borders)" if bounded.most is None else _bucket(bounded.most)
+    low = Sql("0") if bounded.least is None else _bucket(bounded.least)
+    high = Sql("SIZE(_borders)") if bounded.most is None else _bucket(bounded.most)
     placed = lowering.step("placed", select(f"{_columns(side)}, {_bucket(bounded.column)} AS _b", _with(rows, borders)))
     reached = LateralView(
-        select("*", _with(others, borders)), f"EXPLODE(SEQUENCE({low}, GREATEST({low}, {high}))) e AS _b"
+        select(ALL, _with(others, borders)), f"EXPLODE(SEQUENCE({low}, GREATEST({low}, {high}))) e AS _b"
     )
     spread = lowering.step("spread", select(f"{_columns(other)}, _b", reached))
     return (placed, spread) if bounded.on_left else (spread, placed)
 
 
-def _columns(side: Relation) -> str:
+def _columns(side: Relation) -> Sql:
     return listed((*names(side), *STAMPS))
 
 
 def _with(rows: Table, borders: Table) -> Joined:
     """Rows beside the one row of the borders."""
-    return Joined(rows, borders, ("TRUE",))
+    return Joined(rows, borders, (Sql("TRUE"),))
 
 
-def _bucket(column: str) -> str:
+def _bucket(column: str) -> Sql:
     return f"SIZE(FILTER(_borders, _border -> _border <= CAST({name(column)} AS DOUBLE)))"
 
 
@@ -99,5 +99,5 @@ def _borders(lowering: Lowering, node: Join, bounded: Bounded) -> Table:
     values: Select = select(
         f"{value} AS _v, XXHASH64({value}) AS _h", lowering.passing(resting), where=f"{name(column)} IS NOT NULL"
     )
-    chosen = lowering.step("chosen", select("MIN_BY(_v, _h) AS _v", values, group_by=f"PMOD(_h, {BORDERS})"))
-    return lowering.step("borders", select("SORT_ARRAY(COLLECT_SET(_v)) AS _borders", chosen))
+    chosen = lowering.step("chosen", select(Sql("MIN_BY(_v, _h) AS _v"), values, group_by=Sql(f"PMOD(_h, {BORDERS})")))
+    return lowering.step("borders", select(Sql("SORT_ARRAY(COLLECT_SET(_v)) AS _borders"), chosen))

@@ -20,7 +20,7 @@ from headgate.delta import buckets, join, linear
 from headgate.delta.query import Alias, Joined, LateralView, Table, select
 from headgate.plan.nodes import Filter, Join, Needed, Project, Relation, names
 from headgate.plan.nodes.operator import RowByRow
-from headgate.sql import comma, listed, name
+from headgate.sql import Sql, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -83,21 +83,21 @@ def _marked(lowering: Lowering, side: Relation, rows: Table, shown: frozenset[st
     longest = side.longest
     assert longest is not None
     width = WIDTH * longest
-    first, last = (buckets.bucket(instant, longest, width) for instant in ("_t", "_x"))
+    first, last = (buckets.bucket(instant, longest, width) for instant in (Sql("_t"), Sql("_x")))
     own = [name(column) for column in names(side) if column.lower() in shown]
     # A row that begins while another one lives, or when it ends, begins in a bucket of that one.
     every = lowering.passing(side)  # also of pairs that were there before
     in_each = LateralView(every, f"EXPLODE(SEQUENCE({first}, {last})) e AS _b")
     hashed = select(f"{_hash(own)} AS _h, {_hash(own, first)} AS _begun", in_each)
-    counted = select("_begun, COUNT(*) OVER (PARTITION BY _h) AS _together", hashed)
-    twins = lowering.step("twins", select("DISTINCT _begun", counted, where="_together > 1"), alone=True)
+    counted = select(Sql("_begun, COUNT(*) OVER (PARTITION BY _h) AS _together"), hashed)
+    twins = lowering.step("twins", select(Sql("DISTINCT _begun"), counted, where=Sql("_together > 1")), alone=True)
     # One join, so that Spark sees that nothing is marked if there are no twins.
     both = Joined(Alias(rows, "e"), Alias(twins, "m"), (f"{_hash(own, first)} = m._begun",), outer=True)
-    columns = listed((*names(side), "_t", "_x", "_n"), "e")
+    columns = listed((*names(side), "_t", "_x", "_n"), Sql("e"))
     return lowering.step("marked", select(f"{columns}, m._begun IS NOT NULL AS _twin", both))
 
 
-def _hash(values: list[str], bucket: str = "_b") -> str:
+def _hash(values: list[Sql], bucket: Sql = Sql("_b")) -> Sql:
     """A number for a row in a bucket. Equal rows have equal numbers.
 
     Two other rows may have one number as well, which is rare. They are taken for twins and netted in vain.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headgate.delta.query import Table, select, union
 from headgate.plan.limits import Limited
 from headgate.plan.nodes import Constraint
-from headgate.sql import ONE
+from headgate.sql import ONE, Sql
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -18,8 +18,10 @@ def counted(lowering: Lowering, constraint: Constraint, broken: Table) -> None:
     if not constraint.counts:
         return
     known = lowering.fresh(violations_of(constraint.name))
-    number = select("COUNT(*) AS _broken", broken)
-    total = select("CAST(COALESCE(SUM(_broken), 0) AS BIGINT) AS _broken", union(select("_broken", known), number))
+    number = select(Sql("COUNT(*) AS _broken"), broken)
+    total = select(
+        Sql("CAST(COALESCE(SUM(_broken), 0) AS BIGINT) AS _broken"), union(select(Sql("_broken"), known), number)
+    )
     shape = lowering.step("shape", select(f"{ONE} AS _broken"))
     lowering.synopsis(known, lowering.step("violations", total), shape, Limited("one row"))
 

@@ -15,26 +15,26 @@ from headgate.delta.instants import ceiling, floor, stamp
 from headgate.delta.program import Edge
 from headgate.delta.query import Table, select, union
 from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Scan, Unbounded, Values, Window, names
-from headgate.sql import NEVER, ONE, comma, listed
+from headgate.sql import NEVER, ONE, Sql, comma, listed
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def interval(frame: Now | Unbounded | Range | Final) -> tuple[str, str]:
+def interval(frame: Now | Unbounded | Range | Final) -> tuple[Sql, Sql]:
     """The instants from which and until which a tuple at `_t` counts, as SQL."""
     match frame:
         case Now():
-            return "_t", "_t + 1"
+            return Sql("_t"), Sql("_t + 1")
         case Unbounded():
-            return "_t", NEVER
+            return Sql("_t"), NEVER
         case Range(length, slide, closed):
             if slide is None:
-                return "_t", f"_t + {frame.span}"
+                return Sql("_t"), Sql(f"_t + {frame.span}")
             if closed:
-                return ceiling("_t", slide), f"{floor(f'(_t + {length})', slide)} + {slide}"
-            return ceiling("_t", slide), ceiling(f"(_t + {length})", slide)
+                return ceiling(Sql("_t"), slide), f"{floor(Sql(f'(_t + {length})'), slide)} + {slide}"
+            return ceiling(Sql("_t"), slide), ceiling(Sql(f"(_t + {length})"), slide)
         case Final():
             return frame.closes, f"{frame.closes} + 1"
         case _:
@@ -79,7 +79,7 @@ def born(lowering: Lowering, node: Window) -> Table:
     longest = delay(node.frame)
     if isinstance(node.child, Scan) and longest is not None:
         log = lowering.input(node.child.stream, Edge("since", -longest), Edge("until"))
-        return _stamped(lowering, node, log, "_t > :since", "_t <= :until")
+        return _stamped(lowering, node, log, Sql("_t > :since"), Sql("_t <= :until"))
     stamped = _stamped(lowering, node, lowering.tuples(node.child))
     if longest == 0:
         return stamped
@@ -87,14 +87,14 @@ def born(lowering: Lowering, node: Window) -> Table:
     lowering.acts_without_input = True
     columns = listed((*names(node), "_t", "_x", "_n"))
     every = lowering.step("stamped", union(select(columns, waiting), select(columns, stamped)))
-    later = lowering.step("later", select(columns, every, where="_t > :until"))
+    later = lowering.step("later", select(columns, every, where=Sql("_t > :until")))
     lowering.synopsis(waiting, later, stamped)
-    return lowering.step("window", select(columns, every, where="_t <= :until"))
+    return lowering.step("window", select(columns, every, where=Sql("_t <= :until")))
 
 
 def live(lowering: Lowering, node: Window) -> Table | None:
     """Live: the tuples of a base stream whose interval contains `since`; of a window with a tail, the rows of that."""
-    conditions: tuple[str, ...] = ("_t <= :since",)
+    conditions: tuple[Sql, ...] = (Sql("_t <= :since"),)
     match node.frame:
         case Rows() | Values():
             return tail.live(lowering, node, node.frame)
@@ -102,7 +102,7 @@ def live(lowering: Lowering, node: Window) -> Table | None:
             low = Edge(None)
         case Now() | Range() | Final():
             low = Edge("since", -reach(node.frame)[1])
-            conditions = (*conditions, "_x > :since")
+            conditions = (*conditions, Sql("_x > :since"))
         case Passed():
             raise AssertionError(node)
         case _:
@@ -116,7 +116,7 @@ def alive(lowering: Lowering, node: Window) -> Table:
     assert isinstance(node.child, Scan)
     assert isinstance(node.frame, Now | Range | Final)
     log = lowering.input(node.child.stream, Edge("until", -reach(node.frame)[1]), Edge("until"))
-    return _stamped(lowering, node, log, "_t <= :until", "_x > :until")
+    return _stamped(lowering, node, log, Sql("_t <= :until"), Sql("_x > :until"))
 
 
 def ends(lowering: Lowering, node: Window) -> Table | None:
@@ -133,17 +133,17 @@ def ends(lowering: Lowering, node: Window) -> Table | None:
             assert_never(node.frame)
     assert isinstance(node.child, Scan)
     log = lowering.input(node.child.stream, Edge("since", -most), Edge("until", -least), Edge("since"))
-    return _stamped(lowering, node, log, "_t <= :since", "_x > :since", "_x <= :until")
+    return _stamped(lowering, node, log, Sql("_t <= :since"), Sql("_x > :since"), Sql("_x <= :until"))
 
 
-def _stamped(lowering: Lowering, node: Window, tuples: Table, *conditions: str) -> Table:
+def _stamped(lowering: Lowering, node: Window, tuples: Table, *conditions: Sql) -> Table:
     """The tuples as elements with their interval, where all the conditions on it hold."""
     assert not isinstance(node.frame, Rows | Values | Passed)
     begin, end = interval(node.frame)
     own = comma(listed(names(node.child)), stamp(node))
     elements = select(comma(own, f"{begin} AS _t", f"{end} AS _x", f"{ONE} AS _n"), tuples)
     if isinstance(node.frame, Range) and (node.frame.slide or not node.frame.span):
-        conditions = (*conditions, "_t < _x")  # between two slides, or of no length: never seen
+        conditions = (*conditions, Sql("_t < _x"))  # between two slides, or of no length: never seen
     if not conditions:
         return lowering.step("window", elements)
     return lowering.step("window", select(f"{listed(names(node))}, _t, _x, _n", elements, where=conditions))

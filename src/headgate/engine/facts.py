@@ -35,6 +35,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from headgate.errors import UserError
+from headgate.sql import Sql, checked_literal
 from headgate.ticks import Tick
 
 SUBJECT = "engine"
@@ -222,15 +223,16 @@ class ParameterChanged:
     query: str
     name: str
     since: Tick
-    value: str
-    """A literal of SQL."""
+    value: Sql
+    """A literal."""
 
     def to_json(self) -> Json:
         return {"parameter": [self.query, self.name, self.since, self.value]}
 
     @classmethod
     def from_json(cls, what: Json) -> ParameterChanged:
-        return cls(*what["parameter"])
+        query, name, since, value = what["parameter"]
+        return cls(query, name, since, checked_literal(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ from headgate.schedule.family import FamilyQuery, MemberRows, SplitOutbox
 from headgate.schedule.query import RunningQuery
 from headgate.spark.failures import check_alive
 from headgate.spark.session import columns_of
-from headgate.sql import Column, ddl
+from headgate.sql import Column, checked_type, ddl
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
@@ -236,7 +236,8 @@ class FoundFamilies:
         folder = directory.name
         log = Log(directory / "members", core.journal, f"log queries/{folder}/members")
         kinds = zip(definition.family.columns, ("BIGINT", *query.shape.types), strict=True)  # type: ignore[union-attr]
-        relation = Relation(MEMBERS, tuple(Column(*one) for one in kinds), domain(query.plan))
+        columns = tuple(Column(name, checked_type(kind)) for name, kind in kinds)
+        relation = Relation(MEMBERS, columns, domain(query.plan))
         schema = columns_of(core.spark, ddl(core.catalog.logs_of(relation)[MEMBERS]))
         relations = {relation.name for relation in core.catalog.relations.values()}
         whole = frozenset({source.name for source in sources(definition.plan)} & relations)

@@ -21,6 +21,7 @@ from headgate.execute.wall import Wall
 from headgate.execute.workspace import Workspace, values_in
 from headgate.execute.workspaces import Workspaces
 from headgate.spark.session import over_connect
+from headgate.sql import Sql
 
 USER_FUNCTIONS = (
     "PythonUDF",
@@ -128,11 +129,11 @@ class _Analysis:
                 self._workspace.lay_nothing(name, self._frame(self._program.step_statement(name)).schema)
                 self._program = replace(self._program, computed=self._program.computed | {name})
 
-    def _frame(self, text: str) -> DataFrame:
+    def _frame(self, text: Sql) -> DataFrame:
         values = dict.fromkeys(("since", "until", "after"), self._program.domain.origin)
         if self._wall is None:
-            return self._workspace.sql(text, values)
-        return self._wall.admitted("".join(values_in(text, values)), self._relations)
+            return self._workspace.run(text, values)
+        return self._wall.admitted(Sql("").join(values_in(text, values)), self._relations)
 
 
 def _refuse_undetermined(results: DataFrame, text: str) -> None:

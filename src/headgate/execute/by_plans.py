@@ -23,6 +23,7 @@ from headgate.execute.programs import SizedProgram
 from headgate.execute.statement import Span
 from headgate.execute.workspace import Reading, Slice
 from headgate.spark.kept_plans import FilledPlan
+from headgate.sql import Sql
 
 if TYPE_CHECKING:
     from headgate.execute.fragment import Fragment
@@ -48,7 +49,7 @@ def computation(
     slices: Mapping[str, Sequence[Slice]],
     span: Span,
     targets: Sequence[str],
-    text: Callable[[Program], str],
+    text: Callable[[Program], Sql],
     schema: StructType,
 ) -> Computation:
     """Compute a statement over some steps.

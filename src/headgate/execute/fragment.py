@@ -51,6 +51,8 @@ from headgate.plan.nodes import Node, is_shared
 from headgate.plan.weights import partial_columns
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, lacks_memory
+from headgate.spark.statements import run
+from headgate.sql import Sql
 from headgate.ticks import UNLIMITED, Tick
 
 MOVE_COST_ROWS = 12_000
@@ -377,7 +379,7 @@ class Fragment:
         workspace = self.workspaces.of(sized.in_one_task)
         with workspace.turn:
             self.lay(workspace, sized, slices)
-            frame = workspace.sql(sized.program.step_statement(sized.program.result), span.values())
+            frame = workspace.run(sized.program.step_statement(sized.program.result), span.values())
             return [tuple(row) for row in frame.collect()]
 
     # the statement of an epoch
@@ -448,10 +450,10 @@ class Fragment:
         decided = sized.program.with_hash_joins(lambda name: rows.get(name, 0), most, sized.in_one_task)
         return replace(sized, program=decided)
 
-    def instant_of(self, sql: str, tick: Tick) -> Tick | None:
+    def instant_of(self, sql: Sql, tick: Tick) -> Tick | None:
         """Return the instant that an expression in SQL gives for a tuple of that timestamp."""
         text = f"SELECT CAST({sql} AS BIGINT) FROM VALUES ({tick}L) AS one(_t)"
-        return self.workspaces.analysis.session.sql(text).collect()[0][0]
+        return run(self.workspaces.analysis.session, text).collect()[0][0]
 
     # failures
 

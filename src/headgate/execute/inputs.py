@@ -26,6 +26,7 @@ from headgate.log.log import Chunks
 from headgate.plan.fragments import Part
 from headgate.plan.nodes import Scan, is_part, sources
 from headgate.sources.verdict import source_texts
+from headgate.sql import EMPTY, Sql
 from headgate.ticks import UNLIMITED, Tick
 
 
@@ -228,9 +229,9 @@ class FragmentInputs:
         skipped = Slice(unread.skipped(upto), lows[0], upto, seen)
         return [skipped, Slice(new, lows[1], max(upto, reached), seen)]
 
-    def _seen(self, stream: str) -> str:
+    def _seen(self, stream: str) -> Sql:
         """Return the condition for the sources that the fragment sees; empty if it sees all of them."""
-        return self.sees.get(stream, "")
+        return self.sees.get(stream, EMPTY)
 
 
 def has_visible_rows(part: Part, name: str, log: Chunks, low: Tick | None, high: Tick) -> bool:

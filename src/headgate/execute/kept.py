@@ -28,7 +28,8 @@ from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace, tables_in
 from headgate.spark.in_memory import arrow_schema, text_of
 from headgate.spark.jobs import JOBS
 from headgate.spark.kept_plans import FilledPlan, KeptPlan, Planner, Rows, placeholder, table_of
-from headgate.sql import indented
+from headgate.sql import EMPTY, Sql, indented
+from headgate.sql import name as quoted
 
 WORTH_AFTER = 1
 """So often a statement is planned as it is before a plan of it is kept."""
@@ -59,7 +60,7 @@ log = logging.getLogger(__name__)
 class SmallStatement:
     """A statement that runs in one task: its text, with parameters, and what it reads."""
 
-    text: str
+    text: Sql
     reads: tuple[Reading, ...]
     values: Mapping[str, int]
     """By parameter."""
@@ -73,9 +74,9 @@ class SmallStatement:
     at_once: bool = False
     """Whether it is planned to be kept even if it was not met with before."""
 
-    def over(self, views: Mapping[str, str], values: Mapping[str, int]) -> str:
+    def over(self, views: Mapping[str, str], values: Mapping[str, int]) -> Sql:
         """Return its text over views that have other names than its inputs, with values for its parameters."""
-        inputs = ",\n".join(f"{name} AS (SELECT * FROM {view})" for name, view in views.items())
+        inputs = ",\n".join(f"{quoted(name)} AS (SELECT * FROM {quoted(view)})" for name, view in views.items())
         return f"WITH {inputs}\nSELECT * FROM (\n{indented(''.join(values_in(self.text, values)))}\n)"
 
 
@@ -282,7 +283,7 @@ def _example(read: Reading) -> pa.Table:
     assert tables is not None
     columns = arrow_schema(read.schema)
     assert columns is not None
-    return tables.get("", columns.empty_table())
+    return tables.get(EMPTY, columns.empty_table())
 
 
 def _fits(plan: KeptPlan, schema: StructType | None) -> bool:

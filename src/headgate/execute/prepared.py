@@ -21,7 +21,7 @@ from headgate.execute.kept import SmallStatement
 from headgate.execute.programs import SizedProgram
 from headgate.execute.statement import Span, result_columns, state_schema, state_text
 from headgate.execute.workspace import Reading, Slice, write_small
-from headgate.sql import result_order
+from headgate.sql import Sql, result_order
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class PreparedEpoch:
         targets = [self.sized.program.result]
         return computation(self.fragment, self.sized, self.slices, self.span, targets, self._text, self.schema)
 
-    def _text(self, program: Program) -> str:
+    def _text(self, program: Program) -> Sql:
         """Return the statement for its results, by a program that knows which steps have been computed."""
         columns = result_columns(program)
         return program.output(columns) if program.computed else self.sized.output(columns)

@@ -19,6 +19,7 @@ from headgate.delta.program import Counting, Program
 from headgate.delta.ranges import Ranges
 from headgate.plan.join_orders import Arrangement
 from headgate.plan.multiway import Group
+from headgate.sql import Sql
 
 TINY_ROWS = 1_000
 """Up to here, looking at every row at every instant costs less than the steps that would save it."""
@@ -45,14 +46,14 @@ class SizedProgram:
 
     in_one_task: bool
 
-    def output(self, columns: str) -> str:
+    def output(self, columns: Sql) -> Sql:
         """Return the statement for the results of an epoch. It is the same in every epoch."""
         if columns not in self._outputs:
             self._outputs[columns] = self.program.output(columns)
         return self._outputs[columns]
 
     @cached_property
-    def _outputs(self) -> dict[str, str]:
+    def _outputs(self) -> dict[Sql, Sql]:
         return {}
 
 

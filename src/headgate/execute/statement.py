@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructType
 from headgate.delta.program import Program
 from headgate.execute.programs import SizedProgram
 from headgate.execute.workspace import Workspace
-from headgate.sql import Column, cast, indented, listed
+from headgate.sql import EMPTY, Column, Sql, cast, checked_type, indented, listed, literal, spelled
 from headgate.ticks import Tick, TimeDomain
 
 
@@ -79,8 +79,8 @@ class Statement:
                 self.workspace.lay_files(name, files, frame.schema)
                 self.program = replace(self.program, computed=self.program.computed | {name})
 
-    def _frame(self, text: str) -> DataFrame:
-        return self.workspace.sql(text, self.span.values())
+    def _frame(self, text: Sql) -> DataFrame:
+        return self.workspace.run(text, self.span.values())
 
 
 def state_steps(program: Program, from_logs: frozenset[str], unchanged: frozenset[str]) -> dict[str, str]:
@@ -94,7 +94,7 @@ def state_steps(program: Program, from_logs: frozenset[str], unchanged: frozense
     }
 
 
-def state_text(program: Program, steps: Mapping[str, str], schemas: Mapping[str, StructType]) -> str:
+def state_text(program: Program, steps: Mapping[str, str], schemas: Mapping[str, StructType]) -> Sql:
     """Return the statement for several synopses, each computed by a step.
 
     A column names the synopsis of a row, and each synopsis has a struct of its own:
@@ -103,14 +103,18 @@ def state_text(program: Program, steps: Mapping[str, str], schemas: Mapping[str,
         sums_1      {_k1: a, _rows: 2}         null
         kept_2      null                       {k: a, _t: 17}
     """
-    columns = {name: [Column(one.name, one.dataType.simpleString()) for one in schemas[name]] for name in steps}
+    columns = {
+        name: [Column(one.name, checked_type(one.dataType.simpleString())) for one in schemas[name]] for name in steps
+    }
     structs = {name: f"STRUCT({', '.join(map(cast, columns[name]))})" for name in steps}
-    nothing = {name: f"STRUCT({', '.join(cast(column, 'NULL') for column in columns[name])})" for name in steps}
+    nothing = {name: f"STRUCT({', '.join(cast(column, Sql('NULL')) for column in columns[name])})" for name in steps}
     branches = []
     for name, step in steps.items():
         own = (structs[one] if one == name else f"CASE WHEN FALSE THEN {nothing[one]} END" for one in steps)
-        given = ", ".join(f"{struct} AS {one}" for one, struct in zip(steps, own, strict=True))
-        branches.append(f"SELECT '{name}' AS _synopsis, {given} FROM (\n{indented(program.step_statement(step))}\n)")
+        given = ", ".join(f"{struct} AS {spelled(one)}" for one, struct in zip(steps, own, strict=True))
+        branches.append(
+            f"SELECT {literal(name)} AS _synopsis, {given} FROM (\n{indented(program.step_statement(step))}\n)"
+        )
     return "\nUNION ALL\n".join(branches)
 
 
@@ -127,13 +131,13 @@ def _order(program: Program) -> list[SparkColumn]:
     return [asc("_time"), desc("_change")] if program.kind == "relation" else [asc("_time")]
 
 
-def result_columns(program: Program) -> str:
+def result_columns(program: Program) -> Sql:
     """Return what is selected from a program's result.
 
     Sinks get `_time`, for a relation `_change` (+ or -), then the row. Other fragments get elements.
     """
     if program.kind == "elements":
         return f"{listed(column.name for column in program.columns)}, _t, _x, _n"
-    time = "TIMESTAMP_MICROS(_t)" if program.domain is TimeDomain.TIMESTAMP else "_t"
-    change = ", CASE WHEN _n > 0 THEN '+' ELSE '-' END AS _change" if program.kind == "relation" else ""
+    time = Sql("TIMESTAMP_MICROS(_t)") if program.domain is TimeDomain.TIMESTAMP else Sql("_t")
+    change = Sql(", CASE WHEN _n > 0 THEN '+' ELSE '-' END AS _change") if program.kind == "relation" else EMPTY
     return f"{time} AS _time{change}, {listed(column.name for column in program.columns)}"

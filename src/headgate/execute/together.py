@@ -35,7 +35,8 @@ from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
 from headgate.spark.kept_plans import FilledPlan
 from headgate.spark.session import inheriting_tags
-from headgate.sql import indented
+from headgate.spark.statements import run
+from headgate.sql import Sql, checked_type, indented
 from headgate.sql import name as sql_name
 
 MOST_BRANCHES = 50
@@ -145,7 +146,7 @@ def _run_statement(
             f"SELECT {number} AS _branch, {shared.selected(schemas[number])} FROM (\n{text})"
             for number, text in texts.items()
         ]
-        frame = workspace.session.sql("\nUNION ALL\n".join(branches)).coalesce(1)
+        frame = run(workspace.session, "\nUNION ALL\n".join(branches)).coalesce(1)
         with JOBS.timed():
             rows = frame.toArrow()
     counted = Counter[int](dict(zip(*_value_counts(rows.column("_branch")), strict=True)))
@@ -157,7 +158,7 @@ def _run_statement(
     }
 
 
-def _text(one: SmallStatement, views: Mapping[str, str]) -> str:
+def _text(one: SmallStatement, views: Mapping[str, str]) -> Sql:
     return indented(f"{one.over(views, one.values)}\nLIMIT {TAKEN_ROWS + 1}")
 
 
@@ -198,11 +199,12 @@ class _Columns:
             yield field.name, self._names[kind, seen[kind]]
             seen[kind] += 1
 
-    def selected(self, schema: StructType) -> str:
+    def selected(self, schema: StructType) -> Sql:
         """Return what a branch selects."""
         by_slot = {slot: sql_name(name) for name, slot in self._places(schema)}
         return ", ".join(
-            f"{by_slot.get(slot, f'CAST(NULL AS {kind})')} AS {slot}" for (kind, _), slot in self._names.items()
+            f"{by_slot.get(slot, f'CAST(NULL AS {checked_type(kind)})')} AS {sql_name(slot)}"
+            for (kind, _), slot in self._names.items()
         )
 
     def rows_of(self, number: int, rows: pa.Table, schema: StructType, count: int) -> pa.Table:

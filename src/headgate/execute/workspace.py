@@ -29,13 +29,14 @@ from headgate.spark.in_memory import arrow_schema, fitted, text_of
 from headgate.spark.jobs import JOBS
 from headgate.spark.session import let_go, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_arrow, write_parquet
-from headgate.sql import Column, cast
+from headgate.spark.statements import filtered, run, selected
+from headgate.sql import EMPTY, NEVER, Column, Sql, cast, checked_type, part
 from headgate.sql import name as sql_name
 from headgate.ticks import Tick
 
 BROADCAST_BYTES = "1048576"
 
-FIRST = f"CAST(LEFT(RIGHT(_metadata.file_name, {PLACE_DIGITS + len('.parquet')}), {PLACE_DIGITS}) AS BIGINT)"
+FIRST = Sql(f"CAST(LEFT(RIGHT(_metadata.file_name, {PLACE_DIGITS + len('.parquet')}), {PLACE_DIGITS}) AS BIGINT)")
 PLACE = f"{FIRST} + _metadata.row_index"
 """The order of arrival of a row in a file of a source that was taken as it is (see `Chunk.first`)."""
 
@@ -78,7 +79,7 @@ class Slice:
     chunks: Sequence[Chunk]
     low: Tick | None = None
     high: Tick | None = None
-    seen: str = ""
+    seen: Sql = EMPTY
     """The condition for the sources in SQL; empty if all are seen."""
 
     @cached_property
@@ -99,10 +100,10 @@ class Slice:
         return int(np.count_nonzero(low & (times <= self.high) if self.high is not None else low))
 
     @property
-    def condition(self) -> str:
+    def condition(self) -> Sql:
         """Which rows of its chunks are wanted, in SQL; empty if all are."""
-        low = "" if self.low is None else f"_t > {self.low}"
-        high = "" if self.high is None else f"_t <= {self.high}"
+        low = EMPTY if self.low is None else Sql(f"_t > {self.low}")
+        high = EMPTY if self.high is None else Sql(f"_t <= {self.high}")
         return " AND ".join(filter(None, (low, high, self.seen)))
 
     def in_time(self, rows: pa.Table) -> pa.Table:
@@ -247,7 +248,7 @@ class Workspace:
         If there are none, Spark knows it when it plans, and leaves out what would read them.
         """
         holding = [file for file in files if count(file)]
-        self._lay(name, [self._frame(holding, "", schema)] if holding else [], schema)
+        self._lay(name, [self._frame(holding, EMPTY, schema)] if holding else [], schema)
 
     def lay_nothing(self, name: str, schema: StructType) -> None:
         """Put an empty input under a name."""
@@ -267,7 +268,7 @@ class Workspace:
         if tables is None:
             return None
         frames = {seen: self.session.createDataFrame(table, schema) for seen, table in tables.items()}
-        return [frame.where(seen) if seen else frame for seen, frame in frames.items()]
+        return [filtered(frame, seen) if seen else frame for seen, frame in frames.items()]
 
     def _frames(self, one: Slice, schema: StructType, within: str | None, by_arrival: bool) -> Iterator[DataFrame]:
         """The rows of a slice: of the chunks that headgate wrote, and of files of a source, taken as they are."""
@@ -280,27 +281,28 @@ class Workspace:
             else:
                 own = StructType([field for field in schema if field.name not in STAMPS])
                 in_time = isinstance(own[timestamp].dataType, TimestampType)
+                own_time = sql_name(timestamp)
                 computed = {
-                    "_t": f"UNIX_MICROS({sql_name(timestamp)})"
-                    if in_time
-                    else f"CAST({sql_name(timestamp)} AS BIGINT)",
-                    "_s": PLACE if by_arrival else "CAST(NULL AS BIGINT)",
+                    "_t": f"UNIX_MICROS({own_time})" if in_time else f"CAST({own_time} AS BIGINT)",
+                    "_s": PLACE if by_arrival else NEVER,
                 }
                 columns = (f"{computed.get(field, sql_name(field))} AS {sql_name(field)}" for field in schema.names)
-                yield self._frame(files, "", own).selectExpr(*columns).where(one.condition or "TRUE")
+                yield filtered(selected(self._frame(files, EMPTY, own), *columns), one.condition or Sql("TRUE"))
 
-    def _frame(self, files: Sequence[Path], condition: str, schema: StructType, within: str | None = None) -> DataFrame:
+    def _frame(self, files: Sequence[Path], condition: Sql, schema: StructType, within: str | None = None) -> DataFrame:
         wanted = schema if within is None else StructType().add(within, schema)
         frame = self.session.read.schema(wanted).parquet(*map(address, files))
         frame = frame if within is None else frame.select(f"{within}.*")
-        return frame.where(condition) if condition else frame
+        return filtered(frame, condition) if condition else frame
 
     def _lay(self, name: str, frames: Sequence[DataFrame], schema: StructType) -> None:
         self._laid.pop(name, None)
         if not frames:
             if self._empty.get(name) != schema:
-                nothing = (cast(Column(one.name, one.dataType.simpleString()), "NULL") for one in schema)
-                self.session.sql(f"SELECT {', '.join(nothing)} WHERE FALSE").createOrReplaceTempView(name)
+                nothing = (
+                    cast(Column(one.name, checked_type(one.dataType.simpleString())), Sql("NULL")) for one in schema
+                )
+                run(self.session, f"SELECT {', '.join(nothing)} WHERE FALSE").createOrReplaceTempView(name)
                 self._empty[name] = schema
             return
         self._empty.pop(name, None)
@@ -310,9 +312,9 @@ class Workspace:
 
     # statements
 
-    def sql(self, text: str, values: Mapping[str, Tick]) -> DataFrame:
+    def run(self, text: Sql, values: Mapping[str, Tick]) -> DataFrame:
         """Return what a statement gives over the inputs, with values for its parameters."""
-        return self.session.sql("".join(values_in(text, values)))
+        return run(self.session, "".join(values_in(text, values)))
 
     def collected(self, frame: DataFrame) -> pa.Table | None:
         """Compute a frame of a small statement and return its rows; None if they have to be written by Spark."""
@@ -335,7 +337,7 @@ def write_small(rows: pa.Table, staging: Path) -> list[Path]:
     return sorted(write_arrow({".": rows}, staging).glob("*.parquet"))
 
 
-def tables_in_memory(slices: Sequence[Slice], schema: StructType, within: str | None) -> dict[str, pa.Table] | None:
+def tables_in_memory(slices: Sequence[Slice], schema: StructType, within: str | None) -> dict[Sql, pa.Table] | None:
     """The rows of slices as Arrow, by the condition for their sources; None if they have to be read by Spark.
 
     With `within`, the files hold them in a struct of that name. The rows of a table lie in one piece: Spark takes two
@@ -344,7 +346,7 @@ def tables_in_memory(slices: Sequence[Slice], schema: StructType, within: str | 
     columns = arrow_schema(schema)
     if columns is None or sum(chunk.size for one in slices for chunk in one.chunks) > LOCAL_BYTES:
         return None
-    alike: dict[str, list[pa.Table]] = {}
+    alike: dict[Sql, list[pa.Table]] = {}
     for one in slices:
         for chunk in one.chunks:
             rows = TAIL.table(chunk)
@@ -372,18 +374,18 @@ PARAMETER = re.compile(
 
 
 @lru_cache(maxsize=1_000)
-def _pieces(text: str) -> tuple[tuple[str, str], ...]:
+def _pieces(text: Sql) -> tuple[tuple[Sql, str], ...]:
     """A statement cut at its parameters: each piece of it with the parameter behind it, the last one with none."""
-    pieces, start = list[tuple[str, str]](), 0
+    pieces, start = list[tuple[Sql, str]](), 0
     for found in PARAMETER.finditer(text):
         if found[2]:
-            pieces.append((text[start : found.start()], found[2]))
+            pieces.append((part(text, start, found.start()), found[2]))
             start = found.end()
-    return (*pieces, (text[start:], ""))
+    return (*pieces, (part(text, start), ""))
 
 
-def values_in(text: str, values: Mapping[str, Tick]) -> Iterator[str]:
+def values_in(text: Sql, values: Mapping[str, Tick]) -> Iterator[Sql]:
     """The pieces of a statement with values for its parameters. Spark would parse it once more to do the same."""
     for piece, parameter in _pieces(text):
         yield piece
-        yield f"({values[parameter]}L)" if parameter else ""
+        yield Sql(f"({values[parameter]}L)") if parameter else EMPTY

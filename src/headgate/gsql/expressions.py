@@ -169,6 +169,7 @@ class Scope:
 
     def constant(self, tree: Constant) -> Value:
         text = tree.text
+        made: str
         match tree.kind:
             case "string":
                 made, kind = literal(text), "string"

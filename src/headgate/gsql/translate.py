@@ -28,7 +28,7 @@ from headgate.gsql.syntax import (
 )
 from headgate.gsql.types import NUMBERS, TYPES
 from headgate.gsql.written import Written, written
-from headgate.sql import literal
+from headgate.sql import Sql, checked_literal, literal
 
 REWORDED = {
     "not-final": (
@@ -149,7 +149,7 @@ def _parameter(tree: ParameterDeclaration, query: str, text: str, catalog: Catal
             f'parameter "{tree.name}" is {tree.kind}, and its value is {value.kind}',
             place=Place(text, *tree.value.span, origin),
         )
-    return ParameterValue(query, tree.name, TYPES[tree.kind], ((None, value.text.text),))
+    return ParameterValue(query, tree.name, TYPES[tree.kind], ((None, checked_literal(value.text.text)),))
 
 
 def _fits(given: str, wanted: str) -> bool:
@@ -159,14 +159,14 @@ def _fits(given: str, wanted: str) -> bool:
     return TYPES.get(given) == TYPES[wanted]
 
 
-def sql_value(value: object, wanted: str, place: Place | None = None) -> str:
+def sql_value(value: object, wanted: str, place: Place | None = None) -> Sql:
     """A value from Python as a literal of a parameter's SQL type."""
     if wanted == "BOOLEAN" and isinstance(value, bool):
-        return str(value).upper()
+        return Sql("TRUE") if value else Sql("FALSE")
     if wanted in ("INT", "BIGINT") and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+        return Sql(f"{value}")
     if wanted == "DOUBLE" and isinstance(value, int | float) and not isinstance(value, bool):
-        return f"{float(value)!r}D"
+        return checked_literal(f"{float(value)!r}D")
     if wanted == "STRING" and isinstance(value, str):
         return literal(value)
     raise UserError("wrong-type", f"the parameter is {wanted}, and the value is {value!r}", place=place)

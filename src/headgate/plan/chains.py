@@ -6,9 +6,13 @@ that are not listed here, columns of other types.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from headgate.plan.monotone import DAY, Calendar, Chain, Divided, Floored, Scale, Shift, Steps, Truncated, kind_of
+from headgate.sql import Sql
+from headgate.sql.printer import printed
 from headgate.sql.reading import parsed
 from headgate.ticks import MICROSECONDS_PER_UNIT
 
@@ -16,7 +20,7 @@ MONDAY = 4 * DAY
 """The first Monday since 1970."""
 
 
-def chain(sql: str, types: dict[str, str]) -> Chain | None:
+def chain(sql: str, types: Mapping[str, str]) -> Chain | None:
     """The text as a chain over one column; `types` are those of the columns, by name in lower case. None if it is
     none.
     """
@@ -32,7 +36,7 @@ def columns_of(sql: str) -> set[str]:
     return set() if tree is None else {column.name.lower() for column in tree.find_all(exp.Column)}
 
 
-def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
+def _chain(tree: exp.Expression, types: Mapping[str, str]) -> Chain | None:
     match tree:
         case exp.Paren():
             return _chain(tree.this, types)
@@ -53,7 +57,7 @@ def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
             return _function(tree, types)
 
 
-def _function(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
+def _function(tree: exp.Expression, types: Mapping[str, str]) -> Chain | None:
     argument: exp.Expression | None = tree.this
     match tree:
         case exp.UnixSeconds() | exp.StrToUnix():
@@ -85,13 +89,13 @@ def _function(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
 
 MADE = {"TIMESTAMP_SECONDS": 1_000_000, "TIMESTAMP_MILLIS": 1_000, "TIMESTAMP_MICROS": 1}
 MONTHS = {
-    "MONTH": "MONTH",
-    "MON": "MONTH",
-    "MM": "MONTH",
-    "QUARTER": "QUARTER",
-    "YEAR": "YEAR",
-    "YYYY": "YEAR",
-    "YY": "YEAR",
+    "MONTH": Sql("MONTH"),
+    "MON": Sql("MONTH"),
+    "MM": Sql("MONTH"),
+    "QUARTER": Sql("QUARTER"),
+    "YEAR": Sql("YEAR"),
+    "YYYY": Sql("YEAR"),
+    "YY": Sql("YEAR"),
 }
 
 
@@ -126,7 +130,7 @@ def _cast(inside: Chain | None, kind: str | None) -> Chain | None:
     return Chain(inside.column, (*inside.steps, *more), kind) if more is not None else None
 
 
-def _arithmetic(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
+def _arithmetic(tree: exp.Expression, types: Mapping[str, str]) -> Chain | None:
     if isinstance(tree, exp.Neg):
         return _then(_chain(tree.this, types), "integer", (Scale(-1),))
     left, right = tree.this, tree.expression
@@ -181,4 +185,4 @@ def microseconds(tree: exp.Interval) -> int | None:
 
 
 def _type(tree: exp.Expression) -> str:
-    return str(tree.sql("spark")).split("(")[0]
+    return str(printed(tree)).split("(")[0]

@@ -12,9 +12,9 @@ from typing import Literal
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Filter, Join, Project, Relation, Union, Weight, names
 from headgate.plan.nodes.operator import column_of
-from headgate.sql import Column
+from headgate.sql import BIGINT, BOOLEAN, EMPTY, Column, Sql, spelled
 
-MINUS_ONE = Expression("-1", "INT", frozenset())
+MINUS_ONE = Expression(Sql("-1"), Sql("INT"), frozenset())
 
 
 def column(node: Relation, name: str) -> Expression:
@@ -32,7 +32,7 @@ def fresh(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def constant(sql: str, kind: str) -> Expression:
+def constant(sql: Sql, kind: Sql) -> Expression:
     return Expression(sql, kind, frozenset())
 
 
@@ -56,7 +56,7 @@ def semi_join(
     """The rows of the left side that have a partner."""
     if condition is None:
         keys = tuple(Named(f"m{number + 1}", equality.right) for number, equality in enumerate(equalities))
-        partners = Distinct(Project(right, keys or (Named("m0", constant("1", "INT")),)), partners=True)
+        partners = Distinct(Project(right, keys or (Named("m0", constant(Sql("1"), Sql("INT"))),)), partners=True)
         matched = Join(
             left,
             partners,
@@ -107,29 +107,42 @@ def padded(node: Relation, columns: tuple[Column, ...]) -> Relation:
     return Project(node, tuple(Named(c.name, column(node, c.name) if c.name in own else null(c.type)) for c in columns))
 
 
-def null(kind: str) -> Expression:
-    return constant("NULL" if kind == "UNKNOWN" else f"CAST(NULL AS {kind})", kind)
+def null(kind: Sql) -> Expression:
+    return constant(Sql("NULL") if kind == "UNKNOWN" else f"CAST(NULL AS {kind})", kind)
 
 
 def set_difference(left: Relation, right: Relation, every: bool) -> Relation:
     """EXCEPT: rows of the left side that the right has not; with `every`, as often as the left has more of them."""
-    return _compared(left, right, "sides_l > 0 AND sides_r = 0", "GREATEST(sides_l - sides_r, 0)" if every else "")
+    return _compared(
+        left, right, Sql("sides_l > 0 AND sides_r = 0"), Sql("GREATEST(sides_l - sides_r, 0)") if every else EMPTY
+    )
 
 
 def intersection(left: Relation, right: Relation, every: bool) -> Relation:
     """INTERSECT: rows that both sides have; with `every`, as often as the side that has fewer."""
-    return _compared(left, right, "sides_l > 0 AND sides_r > 0", "LEAST(sides_l, sides_r)" if every else "")
+    return _compared(
+        left, right, Sql("sides_l > 0 AND sides_r > 0"), Sql("LEAST(sides_l, sides_r)") if every else EMPTY
+    )
 
 
-def _compared(left: Relation, right: Relation, condition: str, times: str) -> Relation:
+def _compared(left: Relation, right: Relation, condition: Sql, times: Sql) -> Relation:
     """Count each row on both sides, then keep it where the condition holds, or as often as `times` says."""
     columns = names(left)
-    marked = Union(_marked(left, columns, "1", "0"), _marked(right, columns, "0", "1"))
+    marked = Union(_marked(left, columns, Sql("1"), Sql("0")), _marked(right, columns, Sql("0"), Sql("1")))
     counted = Aggregate(
         marked,
         tuple(Named(name, column(left, name)) for name in columns),
         tuple(
-            Call(name, "sum", f"SUM({name})", "BIGINT", (column(marked, name),), False, None, frozenset({name}))
+            Call(
+                name,
+                "sum",
+                f"SUM({spelled(name)})",
+                BIGINT,
+                (column(marked, name),),
+                False,
+                None,
+                frozenset({name}),
+            )
             for name in ("sides_l", "sides_r")
         ),
         row_when_empty=False,
@@ -137,10 +150,12 @@ def _compared(left: Relation, right: Relation, condition: str, times: str) -> Re
     )
     both = frozenset({"sides_l", "sides_r"})
     if times:
-        return kept(Weight(counted, Expression(times, "BIGINT", both)), columns)
-    return kept(Filter(counted, Expression(condition, "BOOLEAN", both)), columns)
+        return kept(Weight(counted, Expression(times, BIGINT, both)), columns)
+    return kept(Filter(counted, Expression(condition, BOOLEAN, both)), columns)
 
 
-def _marked(node: Relation, columns: tuple[str, ...], left: str, right: str) -> Relation:
+def _marked(node: Relation, columns: tuple[str, ...], left: Sql, right: Sql) -> Relation:
     items = [Named(new, column(node, old)) for new, old in zip(columns, names(node), strict=True)]
-    return Project(node, (*items, Named("sides_l", constant(left, "INT")), Named("sides_r", constant(right, "INT"))))
+    return Project(
+        node, (*items, Named("sides_l", constant(left, Sql("INT"))), Named("sides_r", constant(right, Sql("INT"))))
+    )

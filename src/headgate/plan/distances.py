@@ -23,6 +23,7 @@ from headgate.plan.monotone import as_number, kind_of
 from headgate.plan.nodes import Exploded, Filter, Join, Needed, Project, Relation, Window
 from headgate.plan.nodes.operator import column_of
 from headgate.plan.spans import Span
+from headgate.sql import Sql
 from headgate.sql.reading import parsed
 from headgate.ticks import Tick
 
@@ -40,7 +41,7 @@ class Distance:
     most: int | None
 
     @property
-    def numbers(self) -> tuple[str, str]:
+    def numbers(self) -> tuple[Sql, Sql]:
         """Both values as whole numbers in SQL."""
         return as_number(self.left.sql, self.kind), as_number(self.right.sql, self.kind)
 

@@ -7,6 +7,7 @@ expression knows its type where it could be inferred (`UNKNOWN` otherwise) and t
 from __future__ import annotations
 
 from headgate.plan.frozen import frozen
+from headgate.sql import Sql
 
 INTEGRAL = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE", "DECIMAL", "UNKNOWN")
@@ -15,8 +16,8 @@ NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE", "DECIMAL", "UNKNOWN")
 
 @frozen
 class Expression:
-    sql: str
-    type: str
+    sql: Sql
+    type: Sql
     columns: frozenset[str]
     column: str | None = None
     """The name, where the expression is nothing but a column."""
@@ -34,11 +35,11 @@ class Call:
 
     name: str
     function: str
-    sql: str
-    type: str
+    sql: Sql
+    type: Sql
     arguments: tuple[Expression, ...]
     distinct: bool
-    condition: str | None
+    condition: Sql | None
     columns: frozenset[str]
     outside: bool = False
     """An aggregate in Python."""

@@ -48,6 +48,7 @@ from headgate.plan.nodes.operator import column_of
 from headgate.plan.rewrites.projections import merged
 from headgate.plan.sums import summed
 from headgate.plan.tree import everywhere, parents
+from headgate.sql import BIGINT
 
 LIFE = "_life"
 
@@ -100,7 +101,7 @@ def _with_lives(node: Aggregate) -> Relation | None:
     found = next(filter(None, (_detected(node.child, key) for key in node.keys)), None)
     if found is None:
         return None
-    keys = (*node.keys, Named(LIFE, column_of(LIFE, "BIGINT")))
+    keys = (*node.keys, Named(LIFE, column_of(LIFE, BIGINT)))
     by_lives = replace(node, child=_carrying(node.child, found), keys=keys)
     return Project(by_lives, tuple(Named(one.name, column_of(one.name, one.type)) for one in node.columns))
 
@@ -122,5 +123,5 @@ def _carrying(node: Relation, constraint: Constraint) -> Relation:
     assert isinstance(node, Filter | Project | Exploded | Weight), node  # as `origin` has found
     below = _carrying(node.child, constraint)
     if isinstance(node, Project):
-        return replace(node, child=below, items=(*node.items, Named(LIFE, column_of(LIFE, "BIGINT"))))
+        return replace(node, child=below, items=(*node.items, Named(LIFE, column_of(LIFE, BIGINT))))
     return replace(node, child=below)

@@ -19,6 +19,7 @@ from typing import TypeAlias, assert_never
 
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.frozen import frozen
+from headgate.sql import Sql
 from headgate.ticks import MICROSECONDS_PER_UNIT
 
 DAY = MICROSECONDS_PER_UNIT["DAY"]
@@ -63,7 +64,7 @@ class Truncated:
 class Calendar:
     """The first instant of the month, quarter or year in which x lies, in microseconds."""
 
-    unit: str
+    unit: Sql
 
     @property
     def longest(self) -> int:
@@ -99,7 +100,7 @@ class Closer:
         return Closer((*self.steps, *steps), self.lag + lag)
 
 
-def closes(closers: Iterable[Closer], value: str) -> str:
+def closes(closers: Iterable[Closer], value: Sql) -> Sql:
     """The first instant at which none of them lets the value occur any more."""
     instants = sorted({plus(passed(closer.steps, value), closer.lag) for closer in closers})
     return instants[0] if len(instants) == 1 else f"GREATEST({', '.join(instants)})"
@@ -108,14 +109,14 @@ def closes(closers: Iterable[Closer], value: str) -> str:
 # there and back, in SQL
 
 
-def applied(steps: Steps, value: str) -> str:
+def applied(steps: Steps, value: Sql) -> Sql:
     """The value of the function."""
     for step in steps:
         value = _forward(step, value)
     return value
 
 
-def _forward(step: Step, x: str) -> str:
+def _forward(step: Step, x: Sql) -> Sql:
     match step:
         case Shift(by):
             return plus(x, by)
@@ -133,7 +134,7 @@ def _forward(step: Step, x: str) -> str:
             assert_never(step)
 
 
-def passed(steps: Steps, value: str) -> str:
+def passed(steps: Steps, value: Sql) -> Sql:
     """The smallest x at which the function is beyond the value: larger, or smaller if it falls. From there on it stays
     so.
     """
@@ -142,7 +143,7 @@ def passed(steps: Steps, value: str) -> str:
     return plus(beyond, 1)
 
 
-def _beyond(steps: Steps, value: str, rises: bool) -> tuple[str, bool]:
+def _beyond(steps: Steps, value: Sql, rises: bool) -> tuple[Sql, bool]:
     """What x must exceed (or, if the second is false, fall below) for the function to exceed (or fall below) the
     value.
     """
@@ -152,7 +153,7 @@ def _beyond(steps: Steps, value: str, rises: bool) -> tuple[str, bool]:
     return value, rises
 
 
-def _back(step: Step, v: str, rises: bool) -> str:
+def _back(step: Step, v: Sql, rises: bool) -> Sql:
     match step:
         case Shift(by):
             return plus(v, -by)
@@ -171,27 +172,25 @@ def _back(step: Step, v: str, rises: bool) -> str:
             return f"({v} - PMOD({v}, {by}) + {by - 1})" if rises else f"({v} + PMOD(-{v}, {by}))"
         case Calendar(unit):
             begin = f"DATE_TRUNC('{unit}', TIMESTAMP_MICROS({v}))"
-            length = {"MONTH": "'1' MONTH", "QUARTER": "'3' MONTH", "YEAR": "'1' YEAR"}[unit]
+            length = {"MONTH": Sql("'1' MONTH"), "QUARTER": Sql("'3' MONTH"), "YEAR": Sql("'1' YEAR")}[unit]
             following = f"UNIX_MICROS({begin} + INTERVAL {length})"
-            return (
-                f"({following} - 1)"
-                if rises
-                else f"(CASE WHEN UNIX_MICROS({begin}) = {v} THEN {v} ELSE {following} END)"
-            )
+            if rises:
+                return f"({following} - 1)"
+            return f"(CASE WHEN UNIX_MICROS({begin}) = {v} THEN {v} ELSE {following} END)"
         case _:
             assert_never(step)
 
 
-def plus(x: str, by: int) -> str:
+def plus(x: Sql, by: int) -> Sql:
     """A number and a fixed one, in SQL."""
     return x if not by else f"({x} {'+' if by > 0 else '-'} {abs(by)})"
 
 
-def _floor(v: str, by: int) -> str:
+def _floor(v: Sql, by: int) -> Sql:
     return v if by == 1 else f"(({v} - PMOD({v}, {by})) DIV {by})"
 
 
-def _ceiling(v: str, by: int) -> str:
+def _ceiling(v: Sql, by: int) -> Sql:
     return v if by == 1 else f"(({v} + PMOD(-{v}, {by})) DIV {by})"
 
 
@@ -280,7 +279,7 @@ def kind_of(type_name: str) -> str | None:
     return "date" if type_name == "DATE" else None
 
 
-def as_number(sql: str, kind: str) -> str:
+def as_number(sql: Sql, kind: str) -> Sql:
     """A value of that kind as a whole number."""
     match kind:
         case "timestamp":

@@ -22,6 +22,7 @@ from headgate.plan.expressions import Expression
 from headgate.plan.frozen import frozen
 from headgate.plan.nodes import Equality, Join, Node, Project, Relation, names, sources
 from headgate.plan.rewrites.substitution import conjuncts, movable
+from headgate.sql import BOOLEAN
 
 MOST_INPUTS = 6
 """Of more inputs, a tree of joins stays as it is written: there would be too many orders to measure."""
@@ -81,7 +82,7 @@ class Group:
             elif one.right.columns <= before and one.left.columns <= theirs:
                 on.append(Equality(one.right, one.left, one.null_safe))
             else:
-                rest.append(Expression(one.sql, "BOOLEAN", read))
+                rest.append(Expression(one.sql, BOOLEAN, read))
         rest += [
             one
             for one in self.conditions
@@ -89,7 +90,7 @@ class Group:
         ]
         text = " AND ".join(f"({one.sql})" for one in rest)
         read_by_all = frozenset[str]().union(*(one.columns for one in rest))
-        return Join(left, right, tuple(on), Expression(text, "BOOLEAN", read_by_all) if rest else None)
+        return Join(left, right, tuple(on), Expression(text, BOOLEAN, read_by_all) if rest else None)
 
     def needed(self, some: Inputs) -> frozenset[str]:
         """The columns of some inputs that the result has or that a condition with other inputs reads, in lower case."""

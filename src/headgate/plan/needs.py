@@ -23,6 +23,9 @@ from headgate.plan.prefilter import is_cheap
 from headgate.plan.rewrites.columns import columns_read, parents_first
 from headgate.plan.rewrites.substitution import conjunction, conjuncts, movable, substituted
 from headgate.plan.weights import INSTANTS, Told, joined, told_apart
+from headgate.sql import Sql
+from headgate.sql.printer import printed
+from headgate.sql.reading import parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Need:
     columns: frozenset[str]
     """In lower case."""
 
-    conditions: frozenset[str] | None
+    conditions: frozenset[Sql] | None
     """Conditions in SQL over the stream's columns, one of which holds for each needed tuple; None: all are needed."""
 
     told: Told | None = None
@@ -68,7 +71,7 @@ class Need:
         return Need(columns, self.conditions & other.conditions, told)
 
     @property
-    def condition(self) -> str | None:
+    def condition(self) -> Sql | None:
         """The conditions as one, in SQL; None if all tuples are needed."""
         return None if self.conditions is None else " OR ".join(f"({one})" for one in sorted(self.conditions))
 
@@ -84,7 +87,7 @@ class Need:
     def read(said: Mapping[str, Any]) -> Need:
         """A need from the journal."""
         conditions = said["conditions"]
-        known = None if conditions is None else frozenset(conditions)
+        known = None if conditions is None else frozenset(map(_again, conditions))
         told = None
         if said.get("told") is not None:
             columns, grains = said["told"]
@@ -94,11 +97,18 @@ class Need:
         return Need(frozenset(said["columns"]), known, told)
 
 
+def _again(text: str) -> Sql:
+    """A condition from the journal, read and printed again."""
+    tree = parsed(text)
+    assert tree is not None, text
+    return printed(tree)
+
+
 def together(needs: Iterable[Need]) -> Need:
     """What any of several readers needs."""
     some = list(needs)
     columns = frozenset[str]().union(*(need.columns for need in some))
-    conditions = frozenset[str]().union(*(need.conditions or () for need in some))
+    conditions = frozenset[Sql]().union(*(need.conditions or () for need in some))
     everything = any(need.conditions is None for need in some)
     told = [need.told for need in some if need.told is not None]
     apart = None

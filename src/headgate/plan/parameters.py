@@ -13,11 +13,12 @@ from typing import Any
 
 from headgate.plan.expressions import Call, Expression
 from headgate.plan.nodes import Node, domain
+from headgate.sql import Sql, part
 from headgate.ticks import Tick, TimeDomain
 
 OPENING = re.compile(r"\bPARAMETER\(\s*'([^']*)'\s*,\s*", re.IGNORECASE)
 
-Changes = Sequence[tuple[Tick | None, str]]
+Changes = Sequence[tuple[Tick | None, Sql]]
 """Instants in order, the first of them None, each with a value in SQL."""
 
 
@@ -33,14 +34,14 @@ def with_values(plan: Node, values: Mapping[str, Changes]) -> Node:
     return _changed(plan, lambda sql: written_out(sql, values, domain(plan) is TimeDomain.TIMESTAMP))
 
 
-def written_out(sql: str, values: Mapping[str, Changes], timestamps: bool = False) -> str:
+def written_out(sql: Sql, values: Mapping[str, Changes], timestamps: bool = False) -> Sql:
     """A text of SQL with a CASE in the place of each parameter; `timestamps` if instants are timestamps."""
     position = 0
     while (found := OPENING.search(sql, position)) is not None:
         end, position = _closing(sql, found.end()), found.end()
         if found[1] not in values:
             continue
-        when, changes = sql[found.end() : end], values[found[1]]
+        when, changes = part(sql, found.end(), end), values[found[1]]
         value = changes[0][1]
         later = [(instant, one) for instant, one in changes if instant is not None]
         if later:
@@ -49,7 +50,7 @@ def written_out(sql: str, values: Mapping[str, Changes], timestamps: bool = Fals
                 for instant, one in reversed(later)
             )
             value = f"CASE {cases} ELSE {value} END"
-        sql = f"{sql[: found.start()]}({value}){sql[end + 1 :]}"
+        sql = f"{part(sql, 0, found.start())}({value}){part(sql, end + 1)}"
         position = found.start() + len(value) + 2
     return sql
 
@@ -64,7 +65,7 @@ def _closing(sql: str, start: int) -> int:
     return len(sql)
 
 
-def _texts(value: object) -> Iterator[str]:
+def _texts(value: object) -> Iterator[Sql]:
     waiting: list[object] = [value]
     while waiting:
         one = waiting.pop()
@@ -80,7 +81,7 @@ def _texts(value: object) -> Iterator[str]:
             waiting.extend(getattr(one, field.name) for field in fields(one))
 
 
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
+def _changed(value: Any, change: Callable[[Sql], Sql]) -> Any:
     """A plan, or a part of one, with its texts of SQL changed."""
     match value:
         case tuple():

@@ -18,6 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 from headgate.plan.expressions import INTEGRAL, Expression
+from headgate.sql.printer import printed
 
 REAL = frozenset({"FLOAT", "DOUBLE"})
 LARGEST = 2**63
@@ -109,7 +110,7 @@ def _parsed(sql: str) -> exp.Expression | None:
         tree = sqlglot.parse_one(sql, read="spark")
     except sqlglot.errors.SqlglotError:
         return None
-    return tree if tree.sql("spark") == sql else None
+    return tree if printed(tree) == sql else None
 
 
 # over rows in memory

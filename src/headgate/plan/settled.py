@@ -13,10 +13,11 @@ from collections.abc import Callable
 
 from headgate.plan.nodes import Node
 from headgate.plan.nodes.operator import Closing
+from headgate.sql import Sql
 from headgate.ticks import Tick
 
 
-def settled(node: Node, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
+def settled(node: Node, last: Tick, closing: Callable[[Sql, Tick], Tick | None]) -> Tick:
     """The instant at which what came by `last` has taken effect; `closing` evaluates SQL over one `_t`."""
     return _settled(node, last, lambda sql, tick: closing(sql, last if tick is None else tick))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.plan.expressions import NUMERIC, Call
+from headgate.sql import Sql
 
 SUMS = frozenset({"count", "sum", "avg"})
 SPREADS = {
@@ -17,7 +18,7 @@ SPREADS = {
 }
 """Name -> what is computed, and whether it divides by one less than the count."""
 
-EXTREMES = {"min": "MIN", "max": "MAX", "arg_min": "MIN", "arg_max": "MAX"}
+EXTREMES = {"min": Sql("MIN"), "max": Sql("MAX"), "arg_min": Sql("MIN"), "arg_max": Sql("MAX")}
 
 
 def additive(call: Call) -> bool:

@@ -52,10 +52,10 @@ from headgate.plan.nodes import (
     is_stream,
 )
 from headgate.plan.spans import Span
-from headgate.sql import spelled
+from headgate.sql import BIGINT, Sql, spelled
 from headgate.ticks import Tick
 
-CLOCK = "_t"
+CLOCK = Sql("_t")
 """The column of a chain that is a function of the timestamp itself."""
 
 
@@ -69,7 +69,7 @@ class Attribute:
 
     rises: bool
 
-    def sql(self) -> str:
+    def sql(self) -> Sql:
         column, kind = self.value.column, self.value.kind
         return applied(self.value.steps, CLOCK if column == CLOCK else as_number(spelled(column), kind))
 
@@ -83,7 +83,7 @@ def of(expression: Expression, node: Node) -> Chain | None:
     return chain(expression.sql, types(node))
 
 
-def types(node: Node) -> dict[str, str]:
+def types(node: Node) -> dict[str, Sql]:
     return {column.name.lower(): column.type for column in node.columns}
 
 
@@ -348,7 +348,7 @@ def partner_until(join: Join, by_distance: bool = True) -> tuple[Expression | No
             offset = last if _rises(closers) else first  # which of the values that partners have occurs last
             if offset is not None:
                 number = plus(_number(own, value.kind).sql, offset)
-                found.append(Expression(closes(closers, number), "BIGINT", own.columns))
+                found.append(Expression(closes(closers, number), BIGINT, own.columns))
     return _earliest(left), _earliest(right)
 
 
@@ -419,7 +419,7 @@ def partner_behind(
 
 
 def _number(value: Expression, kind: str) -> Expression:
-    return Expression(as_number(f"({value.sql})" if value.column is None else value.sql, kind), "BIGINT", value.columns)
+    return Expression(as_number(f"({value.sql})" if value.column is None else value.sql, kind), BIGINT, value.columns)
 
 
 def _order(side: Relation, value: Chain) -> Ordered | None:
@@ -436,10 +436,10 @@ def _earliest(instants: list[Expression]) -> Expression | None:
     if len(instants) < 2:
         return instants[0] if instants else None
     read = frozenset[str]().union(*(instant.columns for instant in instants))
-    return Expression(f"LEAST({', '.join(instant.sql for instant in instants)})", "BIGINT", read)
+    return Expression(f"LEAST({', '.join(instant.sql for instant in instants)})", BIGINT, read)
 
 
-def groups_until(node: Aggregate, hidden: Sequence[str]) -> str | None:
+def groups_until(node: Aggregate, hidden: Sequence[str]) -> Sql | None:
     """Until when a group can still change, over the names of its keys, where rows only ever come; None if that is not
     known.
     """
@@ -448,5 +448,5 @@ def groups_until(node: Aggregate, hidden: Sequence[str]) -> str | None:
         value = of(key.expression, node.child) if node.child.endless else None
         closers = beginning(node.child, value) if value is not None else None
         if value is not None and closers is not None:
-            instants.append(closes(closers, as_number(name, value.kind)))
+            instants.append(closes(closers, as_number(spelled(name), value.kind)))
     return f"LEAST({', '.join(instants)})" if len(instants) > 1 else instants[0] if instants else None

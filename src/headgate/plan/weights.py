@@ -34,7 +34,7 @@ from headgate.plan.nodes import Aggregate, Filter, Final, Node, Project, Range, 
 from headgate.plan.nodes.operator import column_of
 from headgate.plan.rewrites.substitution import substituted
 from headgate.plan.tree import everywhere
-from headgate.sql import Column
+from headgate.sql import BIGINT, EMPTY, Column, Sql, name
 
 WEIGHT, SUM, MAX = "_weight", "_sum_", "_max_"
 """The columns that only tuples have that stand for several; the last two end in the name of a column."""
@@ -42,7 +42,7 @@ WEIGHT, SUM, MAX = "_weight", "_sum_", "_max_"
 SMALL = ("TINYINT", "SMALLINT", "INT")
 """Types of numbers whose product with a weight fits into a BIGINT, whatever they are."""
 
-ONE_OR_MORE = f"COALESCE({WEIGHT}, 1)"
+ONE_OR_MORE = f"COALESCE({name(WEIGHT)}, 1)"
 
 Grain: TypeAlias = tuple[int, int]
 Grains: TypeAlias = frozenset[Grain]
@@ -94,12 +94,12 @@ def _over_weights(node: Node) -> Node | None:
     calls = [_weighed(part, values) for call in node.calls for part in _parts(call)]
     extras = [name for call in calls if call is not None for name in sorted(call.columns) if is_partial(name)]
     own = {column.name.lower(): column for column in _base(node.child)}
-    added = [Column(WEIGHT, "BIGINT")]
-    for name in dict.fromkeys(extras):
-        if name.startswith(SUM):
-            added.append(Column(name, "BIGINT"))
-        elif name.startswith(MAX):
-            added.append(Column(name, own[name.removeprefix(MAX)].type))
+    added = [Column(WEIGHT, BIGINT)]
+    for extra in dict.fromkeys(extras):
+        if extra.startswith(SUM):
+            added.append(Column(extra, BIGINT))
+        elif extra.startswith(MAX):
+            added.append(Column(extra, own[extra.removeprefix(MAX)].type))
     below = _with_columns(node.child, tuple(added))
     if below is None or any(call is None for call in calls):
         return None
@@ -121,8 +121,8 @@ def _parts(call: Call) -> list[Call]:
         return [call]
     (argument,) = call.arguments
     return [
-        replace(call, name=name, function=how.lower(), sql=f"{how}({argument.sql})", type="BIGINT")
-        for name, how in zip(_part_names(call), ("SUM", "COUNT"), strict=True)
+        replace(call, name=name, function=how.lower(), sql=f"{how}({argument.sql})", type=BIGINT)
+        for name, how in zip(_part_names(call), (Sql("SUM"), Sql("COUNT")), strict=True)
     ]
 
 
@@ -134,7 +134,7 @@ def _quotient(call: Call) -> Expression:
     """The value of a call, from those of its parts."""
     if not _is_average(call):
         return column_of(call.name, call.type)
-    total, number = (column_of(name, "BIGINT") for name in _part_names(call))
+    total, number = (column_of(name, BIGINT) for name in _part_names(call))
     return Expression(f"{total.sql} / NULLIF({number.sql}, 0)", call.type, total.columns | number.columns)
 
 
@@ -205,37 +205,37 @@ def _weighed(call: Call, values: dict[str, Column]) -> Call | None:
     match call.function.lower():
         case "max" if plain and not call.distinct and value is not None and argument is not None:
             largest = f"{MAX}{value.name.lower()}"
-            return _replaced(call, "MAX", f"COALESCE({largest}, {argument.sql})", value.type, largest)
+            return _replaced(call, Sql("MAX"), f"COALESCE({name(largest)}, {argument.sql})", value.type, largest)
         case "min" | "max":
             return call
         case "count" | "sum" if call.distinct and plain:
             return call
         case "count" if call.condition is not None and plain and len(call.arguments) < 2:  # 0 where it never holds
-            given = f" AND {_bracketed(argument)} IS NOT NULL" if argument is not None else ""
+            given = f" AND {_bracketed(argument)} IS NOT NULL" if argument is not None else EMPTY
             counted = f"CASE WHEN ({call.condition}){given} THEN {ONE_OR_MORE} ELSE 0 END"
-            return _replaced(replace(call, condition=None), "SUM", counted, "BIGINT", WEIGHT)
+            return _replaced(replace(call, condition=None), Sql("SUM"), counted, BIGINT, WEIGHT)
         case "count" if not call.arguments and plain:
-            return _replaced(call, "SUM", ONE_OR_MORE, "BIGINT", WEIGHT)
+            return _replaced(call, Sql("SUM"), ONE_OR_MORE, BIGINT, WEIGHT)
         case "count" if argument is not None and plain:
             counted = f"CASE WHEN {argument.sql} IS NULL THEN 0 ELSE {ONE_OR_MORE} END"
-            return _replaced(call, "SUM", counted, "BIGINT", WEIGHT)
+            return _replaced(call, Sql("SUM"), counted, BIGINT, WEIGHT)
         case "sum" if plain and argument is not None and value is not None:
             total = f"{SUM}{value.name.lower()}"
             alone = f"{argument.sql} * {ONE_OR_MORE}" if argument.type in SMALL else argument.sql
-            return _replaced(call, "SUM", f"COALESCE({total}, {alone})", "BIGINT", total, WEIGHT)
+            return _replaced(call, Sql("SUM"), f"COALESCE({name(total)}, {alone})", BIGINT, total, WEIGHT)
         case "sum" if plain and argument is not None and argument.type in SMALL:
-            return _replaced(call, "SUM", f"{_bracketed(argument)} * {ONE_OR_MORE}", "BIGINT", WEIGHT)
+            return _replaced(call, Sql("SUM"), f"{_bracketed(argument)} * {ONE_OR_MORE}", BIGINT, WEIGHT)
         case _:
             return None
 
 
-def _replaced(call: Call, function: str, sql: str, kind: str, *more: str) -> Call:
+def _replaced(call: Call, function: Sql, sql: Sql, kind: Sql, *more: str) -> Call:
     columns = call.columns | set(more)
     text, argument = f"{function}({sql})", Expression(sql, kind, columns)
     return replace(call, function=function.lower(), sql=text, arguments=(argument,), columns=columns)
 
 
-def _bracketed(one: Expression) -> str:
+def _bracketed(one: Expression) -> Sql:
     return one.sql if one.column is not None else f"({one.sql})"
 
 
@@ -318,7 +318,7 @@ def _note(telling: _Telling, node: Aggregate, scan: Scan, window: Window, steps:
 
 
 def _columns(names: Iterable[str]) -> list[Expression]:
-    return [Expression(name, "UNKNOWN", frozenset({name}), name) for name in sorted(names)]
+    return [column_of(name) for name in sorted(names)]
 
 
 def _tells_nothing(call: Call, values: dict[str, Column]) -> bool:
@@ -333,7 +333,7 @@ def _tells_nothing(call: Call, values: dict[str, Column]) -> bool:
     return call.sql.replace("`", "").lower() in map(str.lower, alone)
 
 
-def _grains(one: Expression, stamps: set[str], types: dict[str, str]) -> Grains | None:
+def _grains(one: Expression, stamps: set[str], types: dict[str, Sql]) -> Grains | None:
     """The grains by which an expression over a stream's timestamp tells instants apart; None if it reads others, or the
     instant itself.
     """

@@ -40,7 +40,8 @@ from headgate.sources.small_files import SmallFiles
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import condition, failure, reason_of, sentence
 from headgate.spark.session import own_session
-from headgate.sql import literal, name
+from headgate.spark.statements import selected
+from headgate.sql import Sql, literal, name
 
 FEW_FILES = 8
 """Up to here their order is written into the statement; a join would take longer than all the rest of a small batch."""
@@ -310,7 +311,7 @@ class FileSource:
         """The sizes and dates of files, on whatever storage they are, without reading them."""
         try:
             found = self.session.read.format("binaryFile").load([pattern(unquote(file)) for file in files])
-            rows = found.selectExpr("path", "CONCAT(length, ' ', modificationTime)").collect()
+            rows = selected(found, Sql("path"), Sql("CONCAT(length, ' ', modificationTime)")).collect()
         except Exception:  # one is being taken away: the next look will tell
             return {}
         return {re.sub(LOCAL, "file:/", path): stamp for path, stamp in rows}
@@ -319,25 +320,20 @@ class FileSource:
         """The rows with their order of arrival in `_s`: 20 bits for the file, 15 for its piece, 28 for the row in the
         piece.
         """
-        within = (
-            f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | (MONOTONICALLY_INCREASING_ID() & "
-            f"{2**28 - 1}L))"
-        )
-        columns = [*(name(column) for column in self.inlet.stream.row_columns()), CORRUPT, ROW]
-        located = rows.selectExpr(*columns, f"{within} AS _within", "_file")
-        unlisted = "CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT)"
+        row = Sql(f"(MONOTONICALLY_INCREASING_ID() & {(1 << 28) - 1}L)")
+        within = f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | {row})"
+        columns = [name(column) for column in (*self.inlet.stream.row_columns(), CORRUPT, ROW)]
+        located = selected(rows, *columns, f"{within} AS _within", Sql("_file"))
+        unlisted = Sql("CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT)")
         spelled = {name: rank for file, rank in ranks.items() for name in spellings(file)}
         if len(ranks) <= FEW_FILES:
-            ranked, rank = (
-                located,
-                " ".join(f"WHEN _file = {literal(file)} THEN {rank}L" for file, rank in spelled.items()),
-            )
-            rank = f"CASE {rank} ELSE {unlisted} END" if ranks else unlisted
+            cases = " ".join(f"WHEN _file = {literal(file)} THEN {rank}L" for file, rank in spelled.items())
+            ranked, rank = located, f"CASE {cases} ELSE {unlisted} END" if ranks else unlisted
         else:
-            order = self.session.createDataFrame(list(spelled.items()), "_name STRING, _rank BIGINT")
+            order = self.session.createDataFrame(list(spelled.items()), Sql("_name STRING, _rank BIGINT"))
             ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
             rank = f"COALESCE(_rank, {unlisted})"
-        return ranked.selectExpr(*columns, f"SHIFTLEFT({rank} & {LAST_RANK}L, {RANK_SHIFT}) | _within AS _s")
+        return selected(ranked, *columns, f"SHIFTLEFT({rank} & {LAST_RANK}L, {RANK_SHIFT}) | _within AS _s")
 
 
 def spellings(file: str) -> list[str]:

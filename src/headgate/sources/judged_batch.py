@@ -53,7 +53,8 @@ from headgate.sources.verdict import (
     verdicts,
 )
 from headgate.spark.staging import address
-from headgate.sql import FOREVER, Column, ddl, name
+from headgate.spark.statements import run
+from headgate.sql import BIGINT, FOREVER, STRING, Column, Sql, ddl, literal, name
 from headgate.ticks import Tick, TimeDomain
 
 BUCKETS_AN_OCTAVE = 16
@@ -422,17 +423,20 @@ class JudgedBatch:
         """The sums by source by one aggregation of Spark, which alone knows how it spells such values."""
         stream = self.inlet.stream
         in_time = stream.domain is TimeDomain.TIMESTAMP
-        own, kind = ("UNIX_MICROS(_timestamp)", "TIMESTAMP") if in_time else ("_timestamp", "BIGINT")
-        ours = (("_timestamp", kind), ("_t", "BIGINT"), ("_upto", "BIGINT"), ("_verdict", "STRING"))
+        own, kind = (Sql("UNIX_MICROS(_timestamp)"), Sql("TIMESTAMP")) if in_time else (Sql("_timestamp"), BIGINT)
+        ours = (("_timestamp", kind), ("_t", BIGINT), ("_upto", BIGINT), ("_verdict", STRING))
         schema = ddl([*stream.columns, *(Column(*one) for one in ours)])
         assert self.directory is not None
-        return self.session.sql(
-            f"""SELECT source, COUNT_IF(_verdict <> '{HEARTBEAT}') AS tuples, COUNT_IF(_verdict = '{LATE}') AS late,
-                MIN(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS smallest,
-                MAX(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS largest, MAX(_upto) AS upto
+        heartbeat, late = literal(HEARTBEAT), literal(LATE)
+        verdicts = ", ".join(map(literal, OWN_INSTANTS))
+        return run(
+            self.session,
+            f"""SELECT source, COUNT_IF(_verdict <> {heartbeat}) AS tuples, COUNT_IF(_verdict = {late}) AS late,
+                MIN(own) FILTER (WHERE _verdict <> {heartbeat}) AS smallest,
+                MAX(own) FILTER (WHERE _verdict <> {heartbeat}) AS largest, MAX(_upto) AS upto
             FROM (SELECT COALESCE(CAST({name(self.inlet.source or "")} AS STRING), '') AS source,
                 COALESCE({own}, _t) AS own, _upto, _verdict FROM {{rows}}
-                WHERE _verdict IN ({", ".join(f"'{verdict}'" for verdict in OWN_INSTANTS)}))
+                WHERE _verdict IN ({verdicts}))
             GROUP BY source""",
             rows=self.session.read.schema(schema).parquet(address(self.directory)),
         ).toArrow()

@@ -40,7 +40,8 @@ from headgate.sources.verdict import (
     verdict_sql,
 )
 from headgate.spark.staging import write_arrow, write_parquet
-from headgate.sql import name
+from headgate.spark.statements import selected
+from headgate.sql import ALL, Sql, literal, name
 from headgate.ticks import Tick, TimeDomain
 
 VERDICTS = "9"
@@ -124,15 +125,14 @@ def stamped_rows(rows: DataFrame, inlet: Inlet, stamp: Tick | None = None) -> Da
     if stream.timestamp is not None and stamp is None:
         instant = instant_sql(stream, stream.timestamp)
     else:
-        instant = f"CAST({stamp or 0} AS BIGINT)"  # of a fixed relation, the instant does not matter
+        instant = Sql(f"CAST({stamp or 0} AS BIGINT)")  # of a fixed relation, the instant does not matter
     columns = [name(column) for column in stream.row_columns()]
-    sign = "CAST(1 AS BIGINT)"
+    sign = Sql("CAST(1 AS BIGINT)")
     if isinstance(stream, Relation) and stream.change is not None:
-        known = ", ".join(f"'{word}', {value}L" for word, value in SIGNS.items())
+        known = ", ".join(f"{literal(word)}, {value}L" for word, value in SIGNS.items())
         sign = f"ELEMENT_AT(MAP({known}), LOWER(CAST({name(stream.change)} AS STRING)))"
-    return rows.selectExpr(
-        *columns, f"{sign} AS _n", f"{instant} AS _t", f"{promise_sql(stream, instant)} AS _upto", "_raw", "_row", "_s"
-    )
+    upto = f"{promise_sql(stream, instant)} AS _upto"
+    return selected(rows, *columns, f"{sign} AS _n", f"{instant} AS _t", upto, Sql("_raw"), Sql("_row"), Sql("_s"))
 
 
 def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None, low: Need | None = None) -> DataFrame:
@@ -140,23 +140,24 @@ def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None
     stream = inlet.stream
     columns = [name(column) for column in stream.row_columns()]
     verdict = verdict_sql(stream, limits, None if low is None else low.condition)
-    judged = stamped_rows(rows, inlet, stamp).selectExpr("*", f"{verdict} AS _verdict")
-    dead = f"_verdict NOT IN ('{TUPLE}', '{UNNEEDED}')"
-    instant = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
+    judged = selected(stamped_rows(rows, inlet, stamp), ALL, f"{verdict} AS _verdict")
+    dead = f"_verdict NOT IN ({literal(TUPLE)}, {literal(UNNEEDED)})"
+    instant = Sql("TIMESTAMP_MICROS(_t)") if stream.domain is TimeDomain.TIMESTAMP else Sql("_t")
     whole = f"COALESCE(_raw, _row, TO_JSON(STRUCT({', '.join(columns)})))"
     text = f"CASE WHEN _verdict IN ('malformed', 'no-timestamp') THEN {whole} END"
     own = (
         [column_sql(low, stream, column) for column in stream.row_columns()] if isinstance(stream, Stream) else columns
     )
-    return judged.selectExpr(
+    return selected(
+        judged,
         *own,
-        *(["_n"] if isinstance(stream, Relation) else []),
+        *([Sql("_n")] if isinstance(stream, Relation) else []),
         f"IF({dead}, _verdict, NULL) AS _reason",
         f"{behind_sql(stream, limits)} AS _behind",
         f"IF({dead}, {instant}, NULL) AS _timestamp",
         f"{text} AS _raw",
         f"IF({dead}, {limits.first_open}, _t) AS _t",
-        "_s",
-        *(["_upto"] if sends_heartbeats(stream) else []),
-        "_verdict",
+        Sql("_s"),
+        *([Sql("_upto")] if sends_heartbeats(stream) else []),
+        Sql("_verdict"),
     )

@@ -26,7 +26,7 @@ from headgate.plan.needs import Need
 from headgate.plan.prefilter import holds
 from headgate.plan.weights import MAX, SUM, WEIGHT, is_partial
 from headgate.sources.verdict import TUPLE, UNNEEDED, Verdicts
-from headgate.sql import name
+from headgate.sql import Sql, literal, name
 
 TABLE_ROWS = 2**16
 """How many tuples are put together at a time."""
@@ -153,13 +153,13 @@ def _is_inexact(kind: pa.DataType) -> bool:
     return pa.types.is_floating(kind) or pa.types.is_nested(kind)
 
 
-def column_sql(low: Need | None, stream: Stream, column: str) -> str:
+def column_sql(low: Need | None, stream: Stream, column: str) -> Sql:
     """A column of a judged row in SQL: null where no query needs it. Who sent an unneeded tuple is needed for time."""
     own = name(column)
     if low is None:
         return own
     if column.lower() not in low.columns:
-        return f"IF(_verdict IN ('{TUPLE}', '{UNNEEDED}'), NULL, {own}) AS {own}"
+        return f"IF(_verdict IN ({literal(TUPLE)}, {literal(UNNEEDED)}), NULL, {own}) AS {own}"
     if column == stream.source or low.conditions is None:
         return own
-    return f"IF(_verdict = '{UNNEEDED}', NULL, {own}) AS {own}"
+    return f"IF(_verdict = {literal(UNNEEDED)}, NULL, {own}) AS {own}"

@@ -20,7 +20,7 @@ from headgate.packets.fields import FIELDS, Depth, depth
 from headgate.packets.records import check
 from headgate.packets.sources import FILES, PROMISCUOUS, SNAP_LENGTH, SPOOL, SPOOL_BYTES, Interface, Pcap, local
 from headgate.sources.inlet import Inlet
-from headgate.sql import Column, ddl
+from headgate.sql import BIGINT, STRING, Column, Sql, checked_type, ddl
 
 CHOOSING = ("path", "pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter")
 """The options of capture files: which of them are read."""
@@ -37,7 +37,7 @@ def capture_rows(session: SparkSession, inlet: Inlet, paths: list[str]) -> DataF
     for path in paths:
         check(local(path))
     session.dataSource.register(Pcap)
-    schema = fields_of(inlet, Column("_file", "STRING"), Column("_start", "BIGINT"))
+    schema = fields_of(inlet, Column("_file", STRING), Column("_start", BIGINT))
     return session.read.format("pcap").schema(schema).option(FILES, json.dumps(paths)).load()
 
 
@@ -66,11 +66,11 @@ def interface_rows(session: SparkSession, inlet: Inlet, connector: Connector, sp
     return reader.option(SPOOL, str(spool)).load()
 
 
-def fields_of(inlet: Inlet, *others: Column) -> str:
+def fields_of(inlet: Inlet, *others: Column) -> Sql:
     """The declared fields with their own types, `_raw`, and other columns, for Spark."""
     wanted = [FIELDS[column.name.lower()] for column in inlet.stream.columns if column.name.lower() in FIELDS]
     check_dns(inlet.stream)
-    return ddl([*(Column(field.name, field.type) for field in wanted), Column("_raw", "STRING"), *others])
+    return ddl([*(Column(field.name, checked_type(field.type)) for field in wanted), Column("_raw", STRING), *others])
 
 
 def check_dns(stream: Stream | Relation) -> None:

@@ -19,12 +19,15 @@ from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
 from headgate.spark.session import columns_of
-from headgate.sql import Column, ddl, listed, literal, name
+from headgate.spark.statements import selected
+from headgate.sql import EMPTY, STRING, Column, Sql, ddl, listed, literal, name
 
-CORRUPT = "_raw"
-ROW = "_row"
+CORRUPT = Sql("_raw")
+ROW = Sql("_row")
+TEXT, FIELDS = Sql("_text"), Sql("_decoded.*")
+FROM_TEXT = {"json": Sql("FROM_JSON"), "csv": Sql("FROM_CSV")}
 BLANKS = " \t\n\x0b\f\r"
-NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
+NOTHING_MORE: Mapping[str, Sql] = MappingProxyType({})
 AVRO = {
     "BOOLEAN": "boolean",
     "TINYINT": "int",
@@ -43,13 +46,13 @@ AVRO = {
 
 
 def with_columns(
-    rows: DataFrame, inlet: Inlet, payload: Connector | None, kept: Mapping[str, str] = NOTHING_MORE
+    rows: DataFrame, inlet: Inlet, payload: Connector | None, kept: Mapping[str, Sql] = NOTHING_MORE
 ) -> DataFrame:
     """The stream's columns, `_raw` and `_row` from the rows of a source, and the columns in `kept`, by name."""
     if payload is None:
         return by_name(rows, inlet, kept)
     value = _value(rows, inlet)
-    others = [f"{expression} AS {column}" for column, expression in kept.items()]
+    others = [f"{expression} AS {name(column)}" for column, expression in kept.items()]
     if payload.format == "avro":
         return _from_avro(rows, inlet, payload.options)
     if (
@@ -62,17 +65,17 @@ def with_columns(
             detail="The fields of a value are the columns of the stream, in their order.",
             hint="Leave 'header' out.",
         )
-    return decoded(rows.selectExpr(f"{value} AS _text", *others), inlet, payload.format, payload.options, list(kept))
+    return decoded(selected(rows, f"{value} AS _text", *others), inlet, payload.format, payload.options, list(kept))
 
 
-def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MORE) -> DataFrame:
+def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, Sql] = NOTHING_MORE) -> DataFrame:
     """The stream's columns taken by name, whatever their case. A value that cannot be cast makes its row malformed, so
     that one bad row does not stop the stream.
     """
     sparks = columns_of(rows.sparkSession, ddl(inlet.stream.columns))
-    selected, failed = [], []
+    taken, failed = list[Sql](), list[Sql]()
     own_columns = [field.name for field in rows.schema.fields if field.name not in (CORRUPT, "_metadata")]
-    instant = "FALSE"
+    instant = Sql("FALSE")
     for column in inlet.stream.columns:
         field = next((field for field in rows.schema.fields if field.name.lower() == column.name.lower()), None)
         if field is None:
@@ -85,33 +88,34 @@ def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MOR
         own = name(field.name)
         instant = f"{own} IS NULL" if column.name == inlet.stream.timestamp else instant
         if field.dataType == sparks[column.name].dataType:
-            selected.append(f"{own} AS {name(column.name)}")
+            taken.append(f"{own} AS {name(column.name)}")
         else:
-            selected.append(f"TRY_CAST({own} AS {column.type}) AS {name(column.name)}")
+            taken.append(f"TRY_CAST({own} AS {column.type}) AS {name(column.name)}")
             failed.append(f"({own} IS NOT NULL AND TRY_CAST({own} AS {column.type}) IS NULL)")
     whole = f"TO_JSON(STRUCT({listed(own_columns)}))"
-    unfit = f"IF({' OR '.join(failed)}, {whole}, NULL)" if failed else "CAST(NULL AS STRING)"
+    unfit = f"IF({' OR '.join(failed)}, {whole}, NULL)" if failed else Sql("CAST(NULL AS STRING)")
     of_text = CORRUPT in rows.columns
     raw = f"COALESCE({CORRUPT}, {unfit}) AS {CORRUPT}" if of_text else f"{unfit} AS {CORRUPT}"
     row = f"IF({instant}, {whole}, NULL) AS {ROW}" if of_text else f"CAST(NULL AS STRING) AS {ROW}"
-    return rows.selectExpr(*selected, raw, row, *(f"{expression} AS {column}" for column, expression in kept.items()))
+    others = (f"{expression} AS {name(column)}" for column, expression in kept.items())
+    return selected(rows, *taken, raw, row, *others)
 
 
 def _hint(known: list[str]) -> str:
     return "VALUE AS json decodes columns from the values." if "value" in known else ""
 
 
-def _value(rows: DataFrame, inlet: Inlet) -> str:
+def _value(rows: DataFrame, inlet: Inlet) -> Sql:
     if "value" not in rows.columns:
         raise UserError(
             "no-such-column",
             f'VALUE AS needs a column "value", and the source of stream "{inlet.stream.name}" has none',
             detail=f"Its columns are {quoted(rows.columns)}.",
         )
-    return "CAST(value AS STRING)"
+    return Sql("CAST(value AS STRING)")
 
 
-def is_array(text: str) -> str:
+def is_array(text: Sql) -> Sql:
     """Whether a text of JSON is an array, in SQL. It is asked of every row, and a regular expression takes as long as a
     good part of the parsing.
     """
@@ -124,24 +128,24 @@ def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, st
     Spark would take the first of several records in an array and pass over the others; such a row is malformed here.
     """
     declared = inlet.stream.row_columns()
-    schema = ddl([*inlet.stream.columns, Column(CORRUPT, "STRING")])
+    schema = ddl([*inlet.stream.columns, Column(CORRUPT, STRING)])
     permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
-    def from_text(text: str) -> str:
-        return f"FROM_{format.upper()}({text}, {literal(schema)}, {_map(permissive)})"
+    def from_text(text: Sql) -> Sql:
+        return f"{FROM_TEXT[format]}({text}, {literal(schema)}, {_map(permissive)})"
 
-    found = rows.selectExpr(f"{from_text('_text')} AS _decoded", "_text", *kept)
-    several = ""
+    found = selected(rows, f"{from_text(TEXT)} AS _decoded", TEXT, *map(name, kept))
+    several = EMPTY
     if format == "json":
-        several = f"WHEN {is_array('_text')} THEN _text"
+        several = f"WHEN {is_array(TEXT)} THEN _text"
         found = _respelled(found, declared, from_text, kept)
     raw = f"CASE WHEN _decoded IS NULL THEN COALESCE(_text, '') {several} ELSE _decoded.{CORRUPT} END AS {CORRUPT}"
     columns = [f"_decoded.{name(column)}" for column in declared]
-    return found.selectExpr(*columns, raw, f"_text AS {ROW}", *kept)
+    return selected(found, *columns, raw, f"_text AS {ROW}", *map(name, kept))
 
 
 def _respelled(
-    found: DataFrame, declared: Sequence[str], from_text: Callable[[str], str], kept: list[str]
+    found: DataFrame, declared: Sequence[str], from_text: Callable[[Sql], Sql], kept: list[str]
 ) -> DataFrame:
     """The objects decoded again with their keys spelled like the columns: names of columns count without case, keys of
     JSON for Spark do not.
@@ -152,15 +156,16 @@ def _respelled(
     null = " OR ".join(f"_decoded.{name(column)} IS NULL" for column in declared)
     names = f"ARRAY({', '.join(map(literal, declared))})"
     spelled = f"MAP({', '.join(f'{literal(column.lower())}, {literal(column)}' for column in declared)})"
-    keys = "JSON_OBJECT_KEYS(_text)"
+    keys = Sql("JSON_OBJECT_KEYS(_text)")
     other = f"""IF({null}, FILTER({keys}, key -> MAP_CONTAINS_KEY({spelled}, LOWER(key))
         AND NOT ARRAY_CONTAINS({names}, key) AND NOT ARRAY_CONTAINS({keys}, {spelled}[LOWER(key)])), NULL) AS _other"""
     renamed = f"""TO_JSON(TRANSFORM_KEYS(TRY_CAST(TRY_PARSE_JSON(_text) AS MAP<STRING, VARIANT>),
         (key, value) -> IF(ARRAY_CONTAINS(_other, key), {spelled}[LOWER(key)], key)))"""
-    ambiguous = "SIZE(ARRAY_DISTINCT(TRANSFORM(_other, key -> LOWER(key)))) < SIZE(_other)"
+    ambiguous = Sql("SIZE(ARRAY_DISTINCT(TRANSFORM(_other, key -> LOWER(key)))) < SIZE(_other)")
     again = f"""CASE WHEN _other IS NULL OR SIZE(_other) = 0 THEN _decoded WHEN {ambiguous} THEN NULL
         ELSE {from_text(renamed)} END AS _decoded"""
-    return found.selectExpr("_decoded", "_text", other, *kept).selectExpr(again, "_text", *kept)
+    others = list(map(name, kept))
+    return selected(selected(found, Sql("_decoded"), TEXT, other, *others), again, TEXT, *others)
 
 
 def _from_avro(rows: DataFrame, inlet: Inlet, options: Mapping[str, str]) -> DataFrame:
@@ -169,12 +174,11 @@ def _from_avro(rows: DataFrame, inlet: Inlet, options: Mapping[str, str]) -> Dat
     """
     schema = next((value for key, value in options.items() if key.lower() == "avroschema"), None) or avro_schema(inlet)
     others = {key: value for key, value in options.items() if key.lower() != "avroschema"} | {"mode": "PERMISSIVE"}
-    records = rows.selectExpr(
-        f"FROM_AVRO(value, {literal(schema)}, {_map(others)}) AS _decoded", "BASE64(value) AS _text"
-    )
-    fields = records.selectExpr("_decoded.*").columns
+    record = f"FROM_AVRO(value, {literal(schema)}, {_map(others)}) AS _decoded"
+    records = selected(rows, record, Sql("BASE64(value) AS _text"))
+    fields = selected(records, FIELDS).columns
     nothing = " AND ".join(f"_decoded.{name(field)} IS NULL" for field in fields)
-    return by_name(records.selectExpr("_decoded.*", f"IF({nothing}, COALESCE(_text, ''), NULL) AS {CORRUPT}"), inlet)
+    return by_name(selected(records, FIELDS, f"IF({nothing}, COALESCE(_text, ''), NULL) AS {CORRUPT}"), inlet)
 
 
 def avro_schema(inlet: Inlet) -> str:
@@ -194,5 +198,5 @@ def _avro_type(column: Column, inlet: Inlet) -> object:
     )
 
 
-def _map(options: Mapping[str, str]) -> str:
+def _map(options: Mapping[str, str]) -> Sql:
     return f"MAP({', '.join(f'{literal(key)}, {literal(value)}' for key, value in options.items())})"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headgate.sources.inlet import Inlet
-from headgate.sql import literal, name
+from headgate.sql import Sql, literal, name
 
 PLAIN_BYTES = 2**20
 """Smaller files are not worth the risk of being read twice."""
@@ -59,7 +59,7 @@ def is_plain(path: Path) -> bool:
     return True
 
 
-def unclear_sql(inlet: Inlet, corrupt: str) -> str:
+def unclear_sql(inlet: Inlet, corrupt: Sql) -> Sql:
     """The column of texts for rows of Spark's reader, in SQL: a mark where the row is unclear, else null."""
     missing = (f"{name(column)} IS NULL" for column in inlet.stream.row_columns())
     return f"IF({' OR '.join([f'{corrupt} IS NOT NULL', *missing])}, {literal(UNCLEAR)}, NULL)"

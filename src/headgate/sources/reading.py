@@ -34,7 +34,8 @@ from headgate.sources.inlet import Inlet
 from headgate.sources.packets import capture_rows, check_capture_options
 from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, is_array, with_columns
 from headgate.sources.plain_json import HARMLESS, PACKED, is_plain, unclear_sql
-from headgate.sql import Column, cast, ddl, literal, name
+from headgate.spark.statements import filtered, selected
+from headgate.sql import ALL, BIGINT, STRING, Column, Sql, cast, ddl, literal, name
 
 PLAIN = "plain"
 """The kind of plain files of JSON."""
@@ -48,10 +49,10 @@ LOCAL = "^file:/+"
 MARK = "\ufeff"
 """The byte order mark with which some programs begin a file."""
 
-OF_CAPTURES = {"_file": "_file", "_start": "_start"}
-KEPT = {"_file": "_metadata.file_path", "_start": "_metadata.file_block_start"}
+OF_CAPTURES = {"_file": Sql("_file"), "_start": Sql("_start")}
+KEPT = {"_file": Sql("_metadata.file_path"), "_start": Sql("_metadata.file_block_start")}
 
-RECORDS = f"""EXPLODE(CASE WHEN {is_array("value")} THEN
+RECORDS = f"""EXPLODE(CASE WHEN {is_array(Sql("value"))} THEN
     COALESCE(TRANSFORM(TRY_CAST(TRY_PARSE_JSON(value) AS ARRAY<VARIANT>), one -> TO_JSON(one)), ARRAY(value))
     ELSE ARRAY(value) END) AS _text"""
 """A line of JSON is an object, or an array of objects."""
@@ -89,7 +90,7 @@ class FileReader:
             alike.setdefault(PLAIN if path in plain else self._kind(path), []).append(path)
         frames = [self._read(kind, group) for kind, group in alike.items()]
         if not frames:
-            ours = ((CORRUPT, "STRING"), (ROW, "STRING"), ("_file", "STRING"), ("_start", "BIGINT"))
+            ours = ((CORRUPT, STRING), (ROW, STRING), ("_file", STRING), ("_start", BIGINT))
             return self.session.createDataFrame([], ddl([*self.inlet.stream.columns, *(Column(*one) for one in ours)]))
         return reduce(lambda one, other: one.unionAll(other), frames)
 
@@ -152,21 +153,23 @@ class FileReader:
         whole = self.said.get("multiline", "").lower() == "true"
         lines = self._reader("text").option("wholetext", whole).load(patterns)
         encoding = self.said.get("encoding", self.said.get("charset", "UTF-8"))
-        text = (
-            "value" if encoding.upper() in ("UTF-8", "UTF8") else f"DECODE(CAST(value AS BINARY), {literal(encoding)})"
-        )
-        kept = [f"{expression} AS {column}" for column, expression in KEPT.items()]
-        texts = lines.selectExpr(f"TRIM(LEADING '{MARK}' FROM {text}) AS value", *kept)
-        records = texts.where("TRIM(value) <> ''").selectExpr(RECORDS, *KEPT)
+        plain = encoding.upper() in ("UTF-8", "UTF8")
+        text = Sql("value") if plain else f"DECODE(CAST(value AS BINARY), {literal(encoding)})"
+        kept = [f"{expression} AS {name(column)}" for column, expression in KEPT.items()]
+        texts = selected(lines, f"TRIM(LEADING {literal(MARK)} FROM {text}) AS value", *kept)
+        records = selected(filtered(texts, Sql("TRIM(value) <> ''")), RECORDS, *map(name, KEPT))
         return decoded(records, self.inlet, "json", self.options, list(KEPT))
 
     def _plain_json(self, patterns: list[str]) -> DataFrame:
         """Rows as Spark reads them, all columns there; an unclear row is marked in `_raw`."""
         rows = self._permissive(self.inlet.stream.columns, patterns)
         marked = f"{unclear_sql(self.inlet, CORRUPT)} AS {CORRUPT}"
-        kept = ("INPUT_FILE_NAME() AS _file", "INPUT_FILE_BLOCK_START() AS _start")  # `_metadata` is copied to each row
+        kept = (
+            Sql("INPUT_FILE_NAME() AS _file"),
+            Sql("INPUT_FILE_BLOCK_START() AS _start"),
+        )  # `_metadata` is copied to each row
         columns = map(name, self.inlet.stream.row_columns())
-        return rows.selectExpr(*columns, marked, f"CAST(NULL AS STRING) AS {ROW}", *kept)
+        return selected(rows, *columns, marked, f"CAST(NULL AS STRING) AS {ROW}", *kept)
 
     def _declared(self, patterns: list[str]) -> DataFrame:
         """Rows by the columns of the stream; those that do not fit them come as text."""
@@ -176,14 +179,14 @@ class FileReader:
         found = self._reader().option("inferSchema", "false").load(patterns[0]).columns
         header = [column.removeprefix(MARK).strip() for column in found]
         types = {column.name.lower(): column.type for column in self.inlet.stream.columns}
-        columns = [Column(column, types.get(column.lower(), "STRING")) for column in header]
+        columns = [Column(column, types.get(column.lower(), STRING)) for column in header]
         if not header:  # an empty file
             return self._declared(patterns)
         return self._named(self._permissive(columns, patterns), path)
 
     def _permissive(self, columns: Iterable[Column], patterns: list[str]) -> DataFrame:
         """Read by these columns; a row that does not fit them stands as text in `_raw`."""
-        schema = ddl([*columns, Column(CORRUPT, "STRING")])
+        schema = ddl([*columns, Column(CORRUPT, STRING)])
         reader = self._reader().schema(schema).option("mode", "PERMISSIVE")
         return reader.option("columnNameOfCorruptRecord", CORRUPT).load(patterns)
 
@@ -198,8 +201,8 @@ class FileReader:
                 detail=f"Its columns are {quoted(known)}. It is not read.",
                 hint=nearest(missing[0], known) or "'mergeSchema' = 'true' among the OPTIONS takes it as null.",
             )
-        absent = [cast(column, "NULL") for column in self.inlet.stream.columns if column.name in missing]
-        return by_name(rows.selectExpr("*", *absent, "_metadata") if absent else rows, self.inlet, KEPT)
+        absent = [cast(column, Sql("NULL")) for column in self.inlet.stream.columns if column.name in missing]
+        return by_name(selected(rows, ALL, *absent, Sql("_metadata")) if absent else rows, self.inlet, KEPT)
 
 
 def _first_line(path: Path) -> str:

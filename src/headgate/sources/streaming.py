@@ -42,6 +42,8 @@ from headgate.spark import connectors
 from headgate.spark.failures import condition, failure, sentence
 from headgate.spark.session import over_connect, own_session
 from headgate.spark.staging import address
+from headgate.spark.statements import selected
+from headgate.sql import ALL, Sql
 
 EVERY = "100 milliseconds"
 """How often Spark looks for new rows when there were none."""
@@ -270,10 +272,11 @@ class StreamingSource:
                 self._make_durable(batch)
             try:
                 order = inlet.position.get("order", 0)
-                place = f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
+                row = Sql(f"(MONOTONICALLY_INCREASING_ID() & {(1 << 33) - 1}L)")
+                place = f"{int(order)}L + SPARK_PARTITION_ID() * {PIECE}L + {row}"
                 if self.files is not None:
                     rows = self.files.rows([found.path for found in rows.collect()])
-                placed = rows.selectExpr("*", f"{place} AS _s")
+                placed = selected(rows, ALL, f"{place} AS _s")
                 try:
                     taken = self._judge_and_take(placed, batch, order, clock)
                 except Reduced:

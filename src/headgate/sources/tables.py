@@ -14,7 +14,8 @@ from headgate.sources.judging import arriving_folder, judged
 from headgate.sources.payload import CORRUPT, ROW
 from headgate.spark.failures import failure
 from headgate.spark.session import own_session
-from headgate.sql import cast
+from headgate.spark.statements import selected
+from headgate.sql import Sql, cast
 
 
 class TableSource:
@@ -63,7 +64,7 @@ class TableSource:
         with arriving_folder(self.inlet) as folder:
             try:
                 rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
-                placed = rows.selectExpr(*columns, *unread, "MONOTONICALLY_INCREASING_ID() AS _s")
+                placed = selected(rows, *columns, *unread, Sql("MONOTONICALLY_INCREASING_ID() AS _s"))
                 batch = judged(self.session, self.inlet, lambda _: placed, folder, clock)
             except Exception as error:
                 message = f'Spark cannot read relation "{relation.name}" from {self.connector.format}'

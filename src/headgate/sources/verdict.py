@@ -32,7 +32,7 @@ from headgate.heartbeat.arrivals import NEVER, Ticks
 from headgate.heartbeat.future import largest_of
 from headgate.plan.prefilter import holds
 from headgate.scope import Scope
-from headgate.sql import FOREVER, name
+from headgate.sql import EMPTY, FOREVER, Sql, literal, name
 from headgate.ticks import Tick, TimeDomain
 
 Verdicts: TypeAlias = NDArray[np.str_]
@@ -81,7 +81,7 @@ def marks_rows(stream: Stream | Relation) -> bool:
     return isinstance(stream, Stream) and stream.heartbeat in marked
 
 
-def broken(stream: Stream | Relation) -> list[str]:
+def broken(stream: Stream | Relation) -> list[Sql]:
     """The conditions, in SQL, of which one holds for each row that breaks a CHECK. None holds where a value is null."""
     return [f"NOT ({column.check})" for column in stream.columns if column.check is not None]
 
@@ -153,27 +153,27 @@ def ticks_of(column: pa.Array) -> Ticks:
 # over files
 
 
-def verdict_sql(stream: Stream | Relation, limits: Limits, needed: str | None = None) -> str:
+def verdict_sql(stream: Stream | Relation, limits: Limits, needed: Sql | None = None) -> Sql:
     """The verdict on a row in SQL, over `_raw`, `_n`, `_t` and `_upto`. `needed` is the condition for tuples that any
     query needs, if there is one.
     """
-    good = f"'{TUPLE}'" if needed is None else f"IF({needed}, '{TUPLE}', '{UNNEEDED}')"
-    beats = f"WHEN _upto IS NOT NULL THEN '{HEARTBEAT}'" if marks_rows(stream) else ""
-    checks = f"WHEN {' OR '.join(broken(stream))} THEN '{CHECK_FAILED}'" if broken(stream) else ""
+    good = literal(TUPLE) if needed is None else f"IF({needed}, {literal(TUPLE)}, {literal(UNNEEDED)})"
+    beats = f"WHEN _upto IS NOT NULL THEN {literal(HEARTBEAT)}" if marks_rows(stream) else EMPTY
+    checks = f"WHEN {' OR '.join(broken(stream))} THEN {literal(CHECK_FAILED)}" if broken(stream) else EMPTY
     return f"""CASE WHEN _raw IS NOT NULL OR _n IS NULL THEN 'malformed'
         WHEN _t IS NULL THEN 'no-timestamp'
         WHEN _t < {limits.origin} THEN 'before-origin'
-        WHEN GREATEST(_t, _upto) > {limits.ahead} THEN '{FAR_FUTURE}'
+        WHEN GREATEST(_t, _upto) > {limits.ahead} THEN {literal(FAR_FUTURE)}
         {beats}
         {checks}
-        WHEN _t <= {closed_sql(stream, limits)} THEN '{LATE}'
+        WHEN _t <= {closed_sql(stream, limits)} THEN {literal(LATE)}
         ELSE {good} END"""
 
 
-def closed_sql(stream: Stream | Relation, limits: Limits) -> str:
+def closed_sql(stream: Stream | Relation, limits: Limits) -> Sql:
     """The timestamp up to which a row would be late, in SQL."""
     if not limits.apart or isinstance(stream, Relation) or stream.source is None:
-        return str(limits.closed)
+        return Sql(f"{limits.closed}")
     alike: dict[Tick, list[str]] = {}
     for source, tick in limits.apart.items():
         alike.setdefault(tick, []).append(source)
@@ -183,22 +183,22 @@ def closed_sql(stream: Stream | Relation, limits: Limits) -> str:
     return f"CASE {cases} ELSE {limits.closed} END"
 
 
-def promise_sql(stream: Stream | Relation, instant: str) -> str:
+def promise_sql(stream: Stream | Relation, instant: Sql) -> Sql:
     """The heartbeat that a row carries, in ticks, in SQL; `instant` is the row's own timestamp."""
     if isinstance(stream, Relation) or stream.heartbeat is None:
-        return "CAST(NULL AS BIGINT)"
+        return Sql("CAST(NULL AS BIGINT)")
     if not marks_rows(stream):
         return instant_sql(stream, stream.heartbeat)
     return f"CASE WHEN {name(stream.heartbeat)} THEN {instant} END"
 
 
-def behind_sql(stream: Stream | Relation, limits: Limits) -> str:
+def behind_sql(stream: Stream | Relation, limits: Limits) -> Sql:
     """By how much a row missed its limit, in SQL, over `_verdict`, `_t` and `_upto`."""
-    return f"""CASE _verdict WHEN '{LATE}' THEN {closed_sql(stream, limits)} - _t
-        WHEN '{FAR_FUTURE}' THEN COALESCE(TRY_SUBTRACT(GREATEST(_t, _upto), {limits.ahead}), {FOREVER}) END"""
+    return f"""CASE _verdict WHEN {literal(LATE)} THEN {closed_sql(stream, limits)} - _t
+        WHEN {literal(FAR_FUTURE)} THEN COALESCE(TRY_SUBTRACT(GREATEST(_t, _upto), {limits.ahead}), {FOREVER}) END"""
 
 
-def instant_sql(stream: Stream | Relation, column: str) -> str:
+def instant_sql(stream: Stream | Relation, column: str) -> Sql:
     """A column of instants as ticks, in SQL."""
     if stream.domain is TimeDomain.TIMESTAMP:
         return f"UNIX_MICROS(CAST({name(column)} AS TIMESTAMP))"

@@ -38,6 +38,8 @@ from pyspark.sql.types import StructType
 
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.session import CODE_CACHE, active, may_be_interrupted, scala_object
+from headgate.spark.statements import run, selected
+from headgate.sql import Sql
 
 CATALYST = "org.apache.spark.sql.catalyst"
 
@@ -179,14 +181,14 @@ class Planner:
 
     # making a plan
 
-    def planned(self, text: str, inputs: Mapping[str, str], parameters: Sequence[str]) -> KeptPlan | None:
+    def planned(self, text: Sql, inputs: Mapping[str, str], parameters: Sequence[str]) -> KeptPlan | None:
         """Plan a statement; None if a plan of it cannot be kept.
 
         It reads the views of `inputs`, which are places made by `lay_place`, and has `placeholder` values for its
         parameters.
         """
         variables = {name: self._variable(name, number) for number, name in enumerate(parameters)}
-        analysed = self.session.sql(text)._jdf.queryExecution().analyzed()
+        analysed = run(self.session, text)._jdf.queryExecution().analyzed()
         values = [
             (self._literals.create(FIRST_VALUE + n, self._long), variables[name]) for n, name in enumerate(parameters)
         ]
@@ -322,7 +324,7 @@ class Planner:
             parts = [plan.result or plan.dataset.toArrowBatchRdd(plan.plan.clone()) for plan in plans]
             together = self._context.union(self._sequence(parts), self._is_bytes)
             dataset = self._own.createDataset(together, self._jvm.org.apache.spark.sql.Encoders.BINARY())
-        frame = DataFrame(dataset.toDF(), self.session).selectExpr("SPARK_PARTITION_ID() AS part", "value")
+        frame = selected(DataFrame(dataset.toDF(), self.session), Sql("SPARK_PARTITION_ID() AS part"), Sql("value"))
         taken = frame.coalesce(1).toArrow()
         owners = [number for number, part in enumerate(parts) for _ in range(part.getNumPartitions())]
         batches: list[list[pa.Buffer]] = [[] for _ in plans]

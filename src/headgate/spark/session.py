@@ -29,6 +29,8 @@ from pyspark.util import inheritable_thread_target
 from headgate.errors import UserError
 from headgate.spark import connectors
 from headgate.spark.failures import sentence
+from headgate.spark.statements import run, selected
+from headgate.sql import Sql, literal
 
 T = TypeVar("T")
 
@@ -264,10 +266,10 @@ class SessionFunctions:
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str) or not NAME.fullmatch(name):
             return False
-        return bool(self._session.sql(f"SHOW USER FUNCTIONS LIKE '{name}'").count())
+        return bool(run(self._session, f"SHOW USER FUNCTIONS LIKE {literal(name)}").count())
 
 
-def columns_of(session: SparkSession, ddl: str) -> StructType:
+def columns_of(session: SparkSession, ddl: Sql) -> StructType:
     """Declared columns as Spark's schema.
 
     An empty frame would give it as well, but takes long in a session that was just started.
@@ -286,7 +288,7 @@ def parallelism(session: SparkSession) -> int:
     """How many tasks run side by side now. In a cluster, workers come and go."""
     if not over_connect(session):
         return session.sparkContext.defaultParallelism
-    return max(1, session.range(10_000).selectExpr("SPARK_PARTITION_ID() AS piece").distinct().count())
+    return max(1, selected(session.range(10_000), Sql("SPARK_PARTITION_ID() AS piece")).distinct().count())
 
 
 RESERVED_BYTES = 300 * 2**20

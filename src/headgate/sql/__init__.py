@@ -15,11 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, NewType, TypeAlias
+from typing import Literal, NewType, TypeAlias, TypeVar
+from typing import cast as _typed
 
 Sql = NewType("Sql", str)
-"""Text that Spark may see. `Sql("...")` takes a literal; an f-string is `Sql` if all of its holes are."""
+"""Text that Spark may see. `Sql("...")` takes a literal; an f-string is `Sql` if what stands in its holes is, or is a
+whole number.
+"""
 
+Text = TypeVar("Text", Sql, str)
 Order: TypeAlias = Literal["increasing", "decreasing"]
 
 
@@ -28,17 +32,19 @@ class Column:
     """A column: its name and its SQL type."""
 
     name: str
-    type: str
+    type: Sql
     order: Order | None = field(default=None, compare=False)
     """Declared of a base stream's column: its values never fall, or never rise, from one timestamp to a later one."""
 
-    check: str | None = field(default=None, compare=False)
+    check: Sql | None = field(default=None, compare=False)
     """Declared of a column of a base stream or relation: the condition that none of its values breaks, in SQL."""
 
 
-NEVER = "CAST(NULL AS BIGINT)"
-ONE = "CAST(1 AS BIGINT)"
-FOREVER = "9223372036854775807"
+NEVER = Sql("CAST(NULL AS BIGINT)")
+ONE = Sql("CAST(1 AS BIGINT)")
+ALL, EMPTY = Sql("*"), Sql("")
+FOREVER = Sql("9223372036854775807")
+BIGINT, BOOLEAN, STRING, UNKNOWN = Sql("BIGINT"), Sql("BOOLEAN"), Sql("STRING"), Sql("UNKNOWN")
 
 BARE = frozenset(
     """current_catalog current_date current_time current_timestamp current_user localtime localtimestamp session_user
@@ -46,6 +52,23 @@ BARE = frozenset(
 )
 """Functions that Spark calls where their name stands alone, without brackets."""
 
+_SIMPLE = (
+    "BOOLEAN|TINYINT|BYTE|SMALLINT|SHORT|INT|INTEGER|BIGINT|LONG|FLOAT|REAL|DOUBLE|DATE|BINARY|VARIANT|VOID|"
+    r"(DECIMAL|DEC|NUMERIC)(\(\d+(, ?\d+)?\))?|TIMESTAMP(_NTZ|_LTZ)?|TIME(\(\d\))?|STRING( COLLATE \w+)?|"
+    r"(CHAR|CHARACTER|VARCHAR)\(\d+\)|INTERVAL (YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)( TO (MONTH|HOUR|MINUTE|SECOND))?|"
+    "ARRAY|MAP|STRUCT"
+)
+_FIELD = rf"(\w+|`([^`]|``)*`) ?: ?({_SIMPLE})( NOT NULL)?"
+_TYPE = re.compile(_SIMPLE, re.IGNORECASE)
+_WITHIN = re.compile(
+    rf"(?P<of>ARRAY)<({_SIMPLE})>|(?P<to>MAP)<({_SIMPLE}), ?({_SIMPLE})>|(?P<with>STRUCT)<({_FIELD}(, ?{_FIELD})*)?>",
+    re.IGNORECASE,
+)
+_LITERAL = re.compile(
+    r"TRUE|FALSE|-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?D?|-?(inf|nan)D|"
+    r"(TIMESTAMP )?'([^'\\]|\\.)*'|TIMESTAMP_MICROS\(-?\d+\)",
+    re.IGNORECASE | re.DOTALL,
+)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
     """all and anti any array as asc at between both by case cast create cross current_date current_time
@@ -58,14 +81,14 @@ _RESERVED = frozenset(
 )
 
 
-def name(column: str) -> str:
+def name(column: str) -> Sql:
     """A column's name for SQL that the engine writes: quoted if any database would read it as something else."""
-    return column if is_plain(column) and column.lower() not in _RESERVED else backquoted(column)
+    return _typed(Sql, column) if is_plain(column) and column.lower() not in _RESERVED else backquoted(column)
 
 
-def spelled(column: str) -> str:
+def spelled(column: str) -> Sql:
     """A column's name for SQL that keeps the user's words: quoted only if Spark would read it as something else."""
-    return column if is_plain(column) else backquoted(column)
+    return _typed(Sql, column) if is_plain(column) else backquoted(column)
 
 
 def is_plain(column: str) -> bool:
@@ -73,9 +96,9 @@ def is_plain(column: str) -> bool:
     return _PLAIN.fullmatch(column) is not None and column.lower() not in BARE
 
 
-def backquoted(column: str) -> str:
+def backquoted(column: str) -> Sql:
     """A name in backquotes; those within it are doubled."""
-    return "`" + column.replace("`", "``") + "`"
+    return _typed(Sql, "`" + column.replace("`", "``") + "`")
 
 
 def unquoted(text: str) -> str:
@@ -83,7 +106,7 @@ def unquoted(text: str) -> str:
     return text[1:-1].replace("``", "`") if len(text) > 1 and text[0] == text[-1] == "`" else text
 
 
-def ddl(columns: Iterable[Column]) -> str:
+def ddl(columns: Iterable[Column]) -> Sql:
     """The columns as they are declared: `sensor STRING, celsius DOUBLE`."""
     return ", ".join(f"{name(column.name)} {column.type}" for column in columns)
 
@@ -93,40 +116,66 @@ def signature(columns: Iterable[Column]) -> str:
     return ", ".join(f"{column.name} {column.type}" for column in columns)
 
 
-def cast(column: Column, value: str | None = None) -> str:
+def cast(column: Column, value: Sql | None = None) -> Sql:
     """A value, or the column itself, as the column's type and under its name."""
     own = name(column.name)
     return f"CAST({own if value is None else value} AS {column.type}) AS {own}"
 
 
-def bracketed(sql: str) -> str:
+def bracketed(sql: Text) -> Text:
     """An expression as it can stand beside any operator."""
     return sql if _PLAIN.fullmatch(sql) else f"({sql})"
 
 
-def literal(value: str) -> str:
+def literal(value: str) -> Sql:
     """A string as it must stand in SQL, and in CQL."""
-    return "'" + re.sub(r"(['\\])", r"\\\1", value) + "'"
+    return _typed(Sql, "'" + re.sub(r"(['\\])", r"\\\1", value) + "'")
 
 
-def listed(columns: Iterable[str], table: str = "") -> str:
+def checked_type(text: str) -> Sql:
+    """The name of a type as Spark or Arrow or a table of ours has it; ValueError if it is anything else."""
+    flat, found = text, 1
+    while found:  # from the inside to the outside: what has brackets becomes a plain name
+        flat, found = _WITHIN.subn(lambda inner: next(filter(None, inner.group("of", "to", "with"))), flat)
+    if _TYPE.fullmatch(flat) is None:
+        raise ValueError(f"{text!r} is not the name of a type")
+    return _typed(Sql, text)
+
+
+def checked_literal(text: str) -> Sql:
+    """A number, a truth value, a quoted string or an instant, as it was written; ValueError if it is anything else."""
+    if _LITERAL.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is not a literal")
+    return _typed(Sql, text)
+
+
+def listed(columns: Iterable[str], table: Sql = EMPTY) -> Sql:
     """Names with commas between them, each quoted by `name` and prefixed with the table if there is one."""
-    prefix = f"{table}." if table else ""
-    return ", ".join(prefix + name(column) for column in columns)
+    return ", ".join(f"{table}.{name(column)}" if table else name(column) for column in columns)
 
 
-def comma(*parts: str) -> str:
+def comma(*parts: Sql) -> Sql:
     """The parts that are not empty, with commas between them."""
     return ", ".join(part for part in parts if part)
 
 
-def indented(sql: str) -> str:
+def indented(sql: Sql) -> Sql:
     """The text with every line moved right by two blanks."""
     # splitlines would also cut at characters that may stand within a literal
-    return "\n".join(f"  {line}" for line in sql.split("\n"))
+    return _typed(Sql, "\n".join(f"  {line}" for line in sql.split("\n")))
 
 
-def alive(table: str, at: str) -> str:
+def double(value: float) -> Sql:
+    """A double as it must stand in SQL."""
+    return _typed(Sql, f"{value!r}D".replace("e", "E"))
+
+
+def part(sql: Sql, start: int, end: int | None = None) -> Sql:
+    """Some of a text, to be put together with others again."""
+    return _typed(Sql, sql[start:end])
+
+
+def alive(table: Sql, at: Sql) -> Sql:
     """The condition that an element of `table` lives at an instant."""
     return f"{table}._t <= {at} AND {at} < COALESCE({table}._x, {FOREVER})"
 

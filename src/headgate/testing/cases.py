@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from headgate.errors import UserError
-from headgate.sql import Order
+from headgate.sql import STRING, Order, Sql, checked_type
 
 Row: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[int, str, Row]
@@ -108,12 +108,12 @@ def _changes_text(changes: list[tuple[str, Row]]) -> str:
     return "nothing" if not changes else ", ".join(sign + str(list(row)) for sign, row in changes)
 
 
-def sql_type(name: str) -> str:
+def sql_type(name: str) -> Sql:
     """The Spark SQL type for a type name in a case."""
     lower = name.lower()
     if lower in TYPES:
-        return TYPES[lower]
-    return "STRING" if lower.startswith(("char", "varchar", "string", "?", "text")) else name.upper()
+        return checked_type(TYPES[lower])
+    return STRING if lower.startswith(("char", "varchar", "string", "?", "text")) else checked_type(name.upper())
 
 
 def read(path: Path) -> list[Case]:

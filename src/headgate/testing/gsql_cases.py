@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, View
@@ -27,7 +27,7 @@ from headgate.plan.nodes import Final, Node, Window
 from headgate.plan.parameters import written_out
 from headgate.plan.rewrites.columns import parents_first
 from headgate.plan.settled import settled
-from headgate.sql import Column
+from headgate.sql import Column, Sql
 from headgate.testing.cases import Case, NamedQuery, Row
 
 ARRIVED = 0
@@ -62,7 +62,7 @@ def from_json(given: dict[str, Any]) -> Case:
         (query,) = define(_named(name, texts[name], trees[name]), catalog)
         assert isinstance(query, Query | View)
         values = {one.full_name: one.changes for one in catalog.parameters.values()}
-        defined[name] = NamedQuery(query.name, written_out(made, values))
+        defined[name] = NamedQuery(query.name, written_out(cast(Sql, made), values))
         plans[name] = query.plan
     rows = {stream: list(_rows(given["input"].get(name, ()), catalog, stream)) for stream, name in streams.items()}
     last = max((ts for entries in rows.values() for ts, _, _ in entries), default=0)

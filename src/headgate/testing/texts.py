@@ -12,7 +12,7 @@ from headgate.catalog.entries import Query, Stream, View
 from headgate.compile import compile_script
 from headgate.cql.script import parse
 from headgate.delta.lower import lower
-from headgate.sql import Column, backquoted
+from headgate.sql import Column, Sql, backquoted
 from headgate.sql.functions import AGGREGATES
 from headgate.testing.cases import Case
 from headgate.testing.runner import script
@@ -48,7 +48,7 @@ def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
         relation = found.expressions[0].name if len(found.expressions) == 1 else ""
         if isinstance(found.this, exp.Tuple) and relation and not catalog.has_source(relation):
             width = len(found.this.expressions)
-            columns_there = tuple(Column(f"c{number + 1}", "DOUBLE") for number in range(width))
+            columns_there = tuple(Column(f"c{number + 1}", Sql("DOUBLE")) for number in range(width))
             catalog.add(Stream(relation, columns_there, TimeDomain.INTEGER))
             assumed.append(f"a stream {relation} of {width} columns")
     known = {
@@ -66,7 +66,7 @@ def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
             owners = missing[:1]
             if not missing and next(iter(tables)).lower() in catalog.streams:
                 stream = catalog.stream(next(iter(tables)))
-                widened = replace(stream, columns=(*stream.columns, Column(column.name, "DOUBLE")))
+                widened = replace(stream, columns=(*stream.columns, Column(column.name, Sql("DOUBLE"))))
                 catalog.streams[stream.name.lower()] = widened
                 known.add(column.name.lower())
                 assumed.append(f"a column {column.name} of {stream.name}")
@@ -74,7 +74,7 @@ def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
             columns[owner][column.name] = None
     for table, names_read in columns.items():
         wanted = {read.lower(): read for read in names_read or ["value"]}
-        catalog.add(Stream(table, tuple(Column(read, "DOUBLE") for read in wanted.values()), TimeDomain.INTEGER))
+        catalog.add(Stream(table, tuple(Column(read, Sql("DOUBLE")) for read in wanted.values()), TimeDomain.INTEGER))
         assumed.append(f"a stream {table} ({', '.join(wanted.values())})")
     for select in tree.find_all(exp.Select):
         if select.args.get("group"):

@@ -41,11 +41,13 @@ from headgate.log.checksum import DAMAGED, of_file, sealed, synced, torn, unseal
 from headgate.spark.failures import sentence
 from headgate.spark.session import let_go, own_session
 from headgate.spark.staging import address
+from headgate.spark.statements import filtered
+from headgate.sql import Sql
 
 FOLD_AT = 1_000
 """How many records are folded into one file."""
 
-ABSENT = "CAST(RAISE_ERROR('a row left the relation that is not in the files') AS BOOLEAN)"
+ABSENT = Sql("CAST(RAISE_ERROR('a row left the relation that is not in the files') AS BOOLEAN)")
 DATA = re.compile(r"(\d{12,})-\d{5,}\.\w+(\.\w+)?")
 RECORD = re.compile(r"(\d{12,})(\.folded)?\.json")
 
@@ -270,7 +272,7 @@ class FileSink:
             before = self.session.read.format(self.connector.format).schema(schema).load(list(map(address, files)))
             count += self._last["rows"]
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-count // shape.PART_ROWS)))
-        now = shape.netted(before, frame).where(f"IF(_n < 0, {ABSENT}, TRUE)")
+        now = filtered(shape.netted(before, frame), f"IF(_n < 0, {ABSENT}, TRUE)")
         rows = shape.labelled(shape.repeated(now).drop("_n", "_copy"), delivery, self.connector)
         return shape.write_files(rows, self.staging, self.connector.format, self.options)
 

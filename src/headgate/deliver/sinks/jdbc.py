@@ -30,7 +30,10 @@ from headgate.deliver.sinks.writer import identity, known, owned_by_another
 from headgate.errors import UserError
 from headgate.spark.failures import reason_of, sentence
 from headgate.spark.session import own_session
-from headgate.sql import name
+from headgate.spark.statements import selected
+from headgate.sql import ALL, Sql, name
+from headgate.sql.database import quoted, said
+from headgate.sql.database import table as table_name
 
 DRIVERS = {
     "postgresql": "org.postgresql.Driver",
@@ -65,13 +68,13 @@ class JdbcSink:
                 detail="Other databases offer no common way to delete one of several equal rows.",
                 hint="'key' = 'column, ...'",
             )
-        self.target = connector.options["dbtable"]
+        self.target = table_name(connector.options["dbtable"])
         schema, dot, _ = self.target.rpartition(".")
-        self.deliveries = f"{schema}{dot}headgate_deliveries"
+        self.deliveries = table_name(f"{schema}{dot}headgate_deliveries")
         restarted = known(directory)
         self.writer = identity(directory)
         self.stages = f"headgate_stage_{self.writer[:16]}_"
-        self.stage = f"{schema}{dot}{self.stages}{uuid.uuid4().hex[:8]}"
+        self.stage = table_name(f"{schema}{dot}{self.stages}{uuid.uuid4().hex[:8]}")
         """The staging table, another one in each run: executors of a run that died may still write to theirs."""
 
         self._last: int | None = None
@@ -122,8 +125,9 @@ class JdbcSink:
                     )
             with self.database.transaction() as run:
                 self._last = self._claimed(run)
+                schema, dot, _ = self.stage.rpartition(".")
                 for table in run.tables(self.stages):
-                    run(f"DROP TABLE {self.stage.rpartition('.')[0]}{'.' if '.' in self.stage else ''}{table}")
+                    run(f"DROP TABLE {table_name(f'{schema}{dot}{table}')}")
         except Exception as error:
             raise self.database.translated(error, self.target) from error
 
@@ -189,11 +193,11 @@ class JdbcSink:
         elif self.key:
             frame = shape.known_keys(shape.upserts(frame, self.key), self.key).drop("_time")
         else:
-            frame = (
-                shape.repeated(shape.netted(None, frame)).selectExpr("*", "IF(_n > 0, '+', '-') AS _change").drop("_n")
-            )
+            frame = selected(
+                shape.repeated(shape.netted(None, frame)), ALL, Sql("IF(_n > 0, '+', '-') AS _change")
+            ).drop("_n")
         frame = shape.labelled(frame, delivery, self.connector)
-        return frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
+        return selected(frame, ALL, Sql("MONOTONICALLY_INCREASING_ID() AS _row"))
 
     def _write(self, frame: DataFrame) -> None:
         options = {**self.database.options, "dbtable": self.stage, "truncate": "true"}
@@ -223,7 +227,7 @@ class JdbcSink:
         for statement in self._statements(run, columns):
             run(statement)
 
-    def _statements(self, run: Transaction, columns: Sequence[str]) -> list[str]:
+    def _statements(self, run: Transaction, columns: Sequence[str]) -> list[Sql]:
         listed, change = run.listed(columns), run.quote("_change")
         insert = f"INSERT INTO {self.target} ({listed}) SELECT {listed} FROM {self.stage}"
         if self.mode == "changes":
@@ -236,15 +240,14 @@ class JdbcSink:
         if not self.database.is_postgres:
             return [f"{delete})", f"{insert} WHERE {change} = '+'"]
         others = [run.quote(column) for column in columns if column not in self.key]
-        update = (
-            "UPDATE SET " + ", ".join(f"{column} = EXCLUDED.{column}" for column in others) if others else "NOTHING"
-        )
+        changed = ", ".join(f"{column} = EXCLUDED.{column}" for column in others)
+        update = f"UPDATE SET {changed}" if others else Sql("NOTHING")
         return [
             f"{delete} AND s.{change} = '-')",
             f"{insert} WHERE {change} = '+' ON CONFLICT ({run.listed(self.key)}) DO {update}",
         ]
 
-    def _delete_copies(self, run: Transaction, listed: str) -> str:
+    def _delete_copies(self, run: Transaction, listed: Sql) -> Sql:
         """As many of several equal rows as left: PostgreSQL tells them apart by where they are.
 
         Compared as whole rows, nulls are equal to each other.
@@ -335,12 +338,12 @@ class Transaction:
         self.database = database
         self.connection = connection
 
-    def __call__(self, sql: str, *values: str | None) -> int:
+    def __call__(self, sql: Sql, *values: str | None) -> int:
         """Run a statement; how many rows it changed."""
         with self._prepared(sql, values) as statement:
             return int(statement.executeUpdate())
 
-    def row(self, sql: str, *values: str | None) -> list[Any] | None:
+    def row(self, sql: Sql, *values: str | None) -> list[Any] | None:
         """The first row of a query's answer; None if it has none."""
         with self._prepared(sql, values) as statement:
             statement.setMaxRows(1)
@@ -350,7 +353,7 @@ class Transaction:
             return [answer.getObject(position + 1) for position in range(answer.getMetaData().getColumnCount())]
 
     @contextmanager
-    def _prepared(self, sql: str, values: Sequence[str | None]) -> Iterator[Any]:
+    def _prepared(self, sql: Sql, values: Sequence[str | None]) -> Iterator[Any]:
         statement = self.connection.prepareStatement(sql)
         try:
             for position, value in enumerate(values):
@@ -382,18 +385,19 @@ class Transaction:
                 found.append(answer.getString("TABLE_NAME"))
         return found
 
-    def create(self, table: str, frame: DataFrame) -> None:
+    def create(self, table: Sql, frame: DataFrame) -> None:
         """Make a table for the columns of a frame, with the types that Spark has for this database."""
         database = self.database
         types = database.jvm.scala.Option.apply(database.types(frame) or None)
         utils = database.packages.execution.datasources.jdbc.JdbcUtils
         columns = utils.schemaString(database.dialect, frame._jdf.schema(), False, types)
-        self(f"CREATE TABLE {table} ({columns}) {database.options.get('createTableOptions', '')}")
+        options = said(database.options.get("createTableOptions", ""))
+        self(f"CREATE TABLE {table} ({said(columns)}) {options}")
 
-    def quote(self, column: str) -> str:
+    def quote(self, column: str) -> Sql:
         """A column's name as this database quotes it."""
-        return str(self.database.dialect.quoteIdentifier(column))
+        return quoted(str(self.database.dialect.quoteIdentifier(column)))
 
-    def listed(self, columns: Sequence[str]) -> str:
+    def listed(self, columns: Sequence[str]) -> Sql:
         """Columns' names, quoted, with commas between them."""
         return ", ".join(map(self.quote, columns))

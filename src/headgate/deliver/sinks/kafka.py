@@ -36,7 +36,8 @@ from headgate.deliver.sinks.writer import identity, settle
 from headgate.log.checksum import sealed, unsealed
 from headgate.spark.failures import failure
 from headgate.spark.session import own_session
-from headgate.sql import listed, literal
+from headgate.spark.statements import filtered, selected
+from headgate.sql import ALL, Sql, listed, literal
 
 EARLIEST = -2
 TIMEOUT_MS = 30_000
@@ -113,7 +114,7 @@ class KafkaSink:
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-delivery.rows // shape.PART_ROWS)))
         names = ", ".join(literal(file.name) for file in delivery.files)
         position = f"CONCAT(ARRAY_POSITION(ARRAY({names}), _metadata.file_name), '-', _metadata.row_index) AS _position"
-        frame = shape.changes(self.session, delivery).selectExpr("*", position)
+        frame = selected(shape.changes(self.session, delivery), ALL, position)
         frame = shape.labelled(frame, delivery, self.connector)
         values = f"STRUCT({listed(column for column in frame.columns if column != '_position')})"
         value = f"TO_JSON({values}, MAP('timestampFormat', \"{shape.MICROSECONDS}\", 'ignoreNullFields', 'false'))"
@@ -122,14 +123,16 @@ class KafkaSink:
             value = f"IF(_change = '-', NULL, {value})"
         headers = {
             "headgate-query": literal(delivery.query),
-            "headgate-delivery": f"'{self.writer}/{delivery.number}'",
-            "headgate-position": "_position",
+            "headgate-delivery": literal(f"{self.writer}/{delivery.number}"),
+            "headgate-position": Sql("_position"),
         }
-        told = ", ".join(f"STRUCT('{name}' AS key, CAST({text} AS BINARY) AS value)" for name, text in headers.items())
-        order = [column for column in ("_time", "_change") if column in frame.columns]
-        return frame.selectExpr(*order, "_position", *self._key(), f"{value} AS value", f"ARRAY({told}) AS headers")
+        told = ", ".join(
+            f"STRUCT({literal(name)} AS key, CAST({text} AS BINARY) AS value)" for name, text in headers.items()
+        )
+        order = [column for column in (Sql("_time"), Sql("_change")) if column in frame.columns]
+        return selected(frame, *order, Sql("_position"), *self._key(), f"{value} AS value", f"ARRAY({told}) AS headers")
 
-    def _key(self) -> list[str]:
+    def _key(self) -> list[Sql]:
         columns = listed(self.key)
         match len(self.key):
             case 0:
@@ -149,13 +152,13 @@ class KafkaSink:
             "startingOffsets": json.dumps({self.topic: since}),
             "endingOffsets": "latest",
         }
-        found = (
+        found = Sql(
             "MAP_FROM_ENTRIES(TRANSFORM(FILTER(headers, h -> h.key LIKE 'headgate-%'), h -> (h.key, CAST(h.value "
-            "AS STRING))))"
+            "AS STRING)))) AS h"
         )
-        frame = self.session.read.format("kafka").options(**options).load().selectExpr(f"{found} AS h")
-        mine = frame.where(f"h['headgate-delivery'] = '{self.writer}/{delivery.number}'")
-        return mine.selectExpr("h['headgate-position'] AS _position").distinct()
+        frame = selected(self.session.read.format("kafka").options(**options).load(), found)
+        mine = filtered(frame, f"h['headgate-delivery'] = {literal(f'{self.writer}/{delivery.number}')}")
+        return selected(mine, Sql("h['headgate-position'] AS _position")).distinct()
 
     def _send(self, records: DataFrame, rows: int) -> None:
         """Records of one key by one task, so that they stay in order; without a key all by one."""

@@ -26,7 +26,8 @@ from headgate.deliver.reflects import as_text
 from headgate.deliver.sinks.sink import Delivery
 from headgate.spark import staging
 from headgate.spark.staging import address
-from headgate.sql import listed, name, result_order
+from headgate.spark.statements import filtered, selected
+from headgate.sql import ALL, Sql, listed, name, result_order
 
 SMALL_ROWS = 50_000
 """Up to this many rows one task, or this process, does the work: more tasks would cost more than they save."""
@@ -40,7 +41,7 @@ REFLECTS = "_reflects"
 PARTIAL = "_partial"
 """The column that says whether a row belongs to an early answer."""
 
-MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+MICROSECONDS = Sql("yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
 """Spark's writers of text leave out what is less than a millisecond unless told otherwise."""
 
 
@@ -84,28 +85,29 @@ def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     window = f"OVER (PARTITION BY {columns} ORDER BY _time, _change DESC)"
     wrong = f"'the key does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"
     last = f"IF(_before = _change, CAST(RAISE_ERROR({wrong}) AS BOOLEAN), _next IS NULL)"
-    beside = frame.selectExpr("*", f"LAG(_change) {window} AS _before", f"LEAD(_change) {window} AS _next")
-    return beside.where(last).drop("_before", "_next")
+    beside = selected(frame, ALL, f"LAG(_change) {window} AS _before", f"LEAD(_change) {window} AS _next")
+    return filtered(beside, last).drop("_before", "_next")
 
 
 def known_keys(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     """The rows, checked while they are read: a null in a column of the key raises an error."""
     missing = " OR ".join(f"{name(column)} IS NULL" for column in key)
-    return frame.where(f"IF({missing}, CAST(RAISE_ERROR('a column of the key is null') AS BOOLEAN), TRUE)")
+    return filtered(frame, f"IF({missing}, CAST(RAISE_ERROR('a column of the key is null') AS BOOLEAN), TRUE)")
 
 
 def netted(before: DataFrame | None, frame: DataFrame) -> DataFrame:
     """How often each row is in the relation now, as `_n`; without `before`, how many of it came (+) or went (-)."""
     columns = row_columns(frame)
-    counted = frame.selectExpr(*map(name, columns), "IF(_change = '+', 1L, -1L) AS _n")
+    counted = selected(frame, *map(name, columns), Sql("IF(_change = '+', 1L, -1L) AS _n"))
     if before is not None:
-        counted = before.selectExpr(*map(name, columns), "1L AS _n").unionAll(counted)
-    return counted.groupBy(*map(name, columns)).agg(F.sum("_n").alias("_n")).where("_n <> 0")
+        counted = selected(before, *map(name, columns), Sql("1L AS _n")).unionAll(counted)
+    total = counted.groupBy(*map(name, columns)).agg(F.sum("_n").alias("_n"))
+    return filtered(total, Sql("_n <> 0"))
 
 
 def repeated(frame: DataFrame) -> DataFrame:
     """Each row as often as `_n` says, whatever its sign, numbered by `_copy` from 1."""
-    return frame.selectExpr("*", "EXPLODE(SEQUENCE(1L, ABS(_n))) AS _copy")
+    return selected(frame, ALL, Sql("EXPLODE(SEQUENCE(1L, ABS(_n))) AS _copy"))
 
 
 def row_columns(frame: DataFrame) -> list[str]:

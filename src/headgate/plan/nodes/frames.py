@@ -10,6 +10,7 @@ from headgate.plan.frozen import frozen
 from headgate.plan.limits import Growing, Limited, StateBound, lasting, unless_growing
 from headgate.plan.monotone import Chain, Closer, Steps, applied, closes, reach, rising, stretch
 from headgate.plan.spans import Span
+from headgate.sql import Sql, spelled
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class FrameTraits(ABC):
         """From a tuple to when it begins to count, and, if it ever does, to when it stops."""
 
     @abstractmethod
-    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[Sql, Tick | None], Tick | None]) -> Tick:
         """The instant at which tuples up to `last` are shown; `closing` evaluates SQL over one `_t`, or over the last
         instant at which anything came from a source.
         """
@@ -144,7 +145,7 @@ class Now(TimeFrame):
     def spans(self) -> tuple[Span, ...]:
         return Span(), Span(1, 1)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[Sql, Tick | None], Tick | None]) -> Tick:
         return last
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -169,7 +170,7 @@ class Unbounded(TimeFrame):
     def spans(self) -> tuple[Span, ...]:
         return (Span(),)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[Sql, Tick | None], Tick | None]) -> Tick:
         return last
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -212,7 +213,7 @@ class Range(TimeFrame):
         grid = self.slide or 1
         return Span(0, grid - 1, grid), Span(self.span, self.span + grid - 1, grid)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[Sql, Tick | None], Tick | None]) -> Tick:
         return aligned(last, self.slide or 1)
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -280,7 +281,7 @@ class Rows(TailFrame):
         begins = Span(0, grid - 1, grid)
         return (begins,) if self.span is None else (begins, Span(self.span, self.span + grid - 1, grid))
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[Sql, Tick | None], Tick | None]) -> Tick:
         return aligned(last, self.slide or 1)
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -324,8 +325,8 @@ class Values(TailFrame):
     """
 
     column: str
-    value: str
-    length: str
+    value: Sql
+    length: Sql
     closed: bool
 
     def label(self, time: TimeDomain) -> str:
@@ -335,7 +336,7 @@ class Values(TailFrame):
     def spans(self) -> tuple[Span, ...]:
         return (Span(),)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[Sql, Tick | None], Tick | None]) -> Tick:
         return last
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -387,14 +388,13 @@ class Final(FinalFrame):
     """
 
     values: tuple[Closing, ...]
-    closes: str
+    closes: Sql
     reads: frozenset[str]
     delay: Tick | None
 
     def label(self, time: TimeDomain) -> str:
-        return (
-            f"[final when {' or '.join(applied(one.value.steps, one.value.column) for one in self.values)} has passed]"
-        )
+        values = (applied(one.value.steps, spelled(one.value.column)) for one in self.values)
+        return f"[final when {' or '.join(values)} has passed]"
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -402,7 +402,7 @@ class Final(FinalFrame):
             return (Span(0, UNLIMITED, once=True),)
         return Span(0, self.delay), Span(1, self.delay + 1)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[Sql, Tick | None], Tick | None]) -> Tick:
         if self.reads:  # what is final came of what is final: its values follow from what came before
             found = closing(self.closes_last, None)
         else:
@@ -413,12 +413,12 @@ class Final(FinalFrame):
         return last + max((self.delay or 0, *((reach(one.steps, one.steps) or 0) + one.lag for one in clocks)))
 
     @property
-    def closes_last(self) -> str:
+    def closes_last(self) -> Sql:
         """The instant at which the last of the values can no longer occur that time has brought by `_t`, in SQL."""
         ways = []
         for one in self.values:
-            reached = sorted({applied(closer.steps, "_t") for closer in one.closers})
-            furthest = "GREATEST" if all(rising(closer.steps) for closer in one.closers) else "LEAST"
+            reached = sorted({applied(closer.steps, Sql("_t")) for closer in one.closers})
+            furthest = Sql("GREATEST") if all(rising(closer.steps) for closer in one.closers) else Sql("LEAST")
             value = reached[0] if len(reached) == 1 else f"{furthest}({', '.join(reached)})"
             ways.append(closes(one.closers, value))
         return ways[0] if len(ways) == 1 else f"LEAST({', '.join(ways)})"
@@ -466,7 +466,7 @@ class Passed(FinalFrame):
     """
 
     column: str
-    value: str
+    value: Sql
     rises: bool
 
     def label(self, time: TimeDomain) -> str:
@@ -476,7 +476,7 @@ class Passed(FinalFrame):
     def spans(self) -> tuple[Span, ...]:
         return Span(), Span(1, 1)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[Sql, Tick | None], Tick | None]) -> Tick:
         return last
 
     def bound(self, window: Window, arrived: str) -> StateBound:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeV
 from headgate.plan.expressions import Call, Expression
 from headgate.plan.limits import StateBound
 from headgate.plan.spans import Spans
-from headgate.sql import spelled
+from headgate.sql import UNKNOWN, Sql, spelled
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Carried: TypeAlias = Mapping[str, Expression]
 """Output columns in lower case, each with the expression over one child that it is."""
 
-Closing: TypeAlias = Callable[[str, Tick | None], Tick | None]
+Closing: TypeAlias = Callable[[Sql, Tick | None], Tick | None]
 """Evaluates SQL over one `_t`; without one, over the last instant at which anything came from a source."""
 
 T = TypeVar("T", Expression, Call)
@@ -45,7 +45,7 @@ class Change(ABC):
         return self(column_of(name)).column or name
 
 
-def column_of(name: str, kind: str = "UNKNOWN") -> Expression:
+def column_of(name: str, kind: Sql = UNKNOWN) -> Expression:
     """The expression that is nothing but the column of this name."""
     return Expression(spelled(name), kind, frozenset({name.lower()}), name)
 

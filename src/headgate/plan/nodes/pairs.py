@@ -11,7 +11,7 @@ from headgate.plan.limits import Growing, StateBound, all_of, because, pairs_of,
 from headgate.plan.nodes.frames import Now, Unbounded
 from headgate.plan.nodes.operator import Carried, Closing, RelationOperator, column_of, identity
 from headgate.plan.spans import Spans, merged
-from headgate.sql import Column
+from headgate.sql import Column, Sql
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Equality:
     null_safe: bool = False
 
     @property
-    def sql(self) -> str:
+    def sql(self) -> Sql:
         """The condition as SQL."""
         return f"{self.left.sql} {'<=>' if self.null_safe else '='} {self.right.sql}"
 

@@ -13,7 +13,7 @@ from headgate.plan.nodes.frames import Now, Unbounded
 from headgate.plan.nodes.operator import Carried, RowByRow
 from headgate.plan.nodes.streams import Scan
 from headgate.plan.spans import Spans
-from headgate.sql import Column
+from headgate.sql import UNKNOWN, Column, Sql
 
 if TYPE_CHECKING:
     from headgate.plan.nodes import Relation
@@ -142,7 +142,7 @@ class Exploded(RowByRow):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        kind = self.generator.type if len(self.made) == 1 else "UNKNOWN"
+        kind = self.generator.type if len(self.made) == 1 else UNKNOWN
         return (*self.child.columns, *(Column(name, kind) for name in self.made))
 
     @property
@@ -165,7 +165,7 @@ class Ordered:
 
     stream: Scan
     column: str
-    value: str
+    value: Sql
     rises: bool
 
 

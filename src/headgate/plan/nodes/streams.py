@@ -16,7 +16,7 @@ from headgate.plan.limits import Limited, StateBound
 from headgate.plan.nodes.frames import Now, Unbounded, aligned, span_text
 from headgate.plan.nodes.operator import Carried, Change, Closing, StreamOperator, identity, lower_names
 from headgate.plan.spans import Span, Spans, repeated
-from headgate.sql import Column
+from headgate.sql import BIGINT, Column
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class Lives(_PlainStream):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*self.child.columns, Column(self.life, "BIGINT"))
+        return (*self.child.columns, Column(self.life, BIGINT))
 
     @property
     def label(self) -> str:

@@ -13,7 +13,7 @@ from headgate.plan.nodes.frames import Frame, Now, Rows, Unbounded
 from headgate.plan.nodes.operator import Carried, Change, Closing, RelationOperator, identity, lower_names
 from headgate.plan.nodes.streams import Scan
 from headgate.plan.spans import Spans, followed
-from headgate.sql import Column
+from headgate.sql import BIGINT, Column, Sql
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class Window(RelationOperator):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        kind = "TIMESTAMP" if self.time is TimeDomain.TIMESTAMP else "BIGINT"
+        kind = Sql("TIMESTAMP") if self.time is TimeDomain.TIMESTAMP else BIGINT
         stamp = (Column(self.stamp, kind),) if self.stamp is not None else ()
-        arrival = (Column(self.arrival, "BIGINT"),) if self.arrival is not None else ()
+        arrival = (Column(self.arrival, BIGINT),) if self.arrival is not None else ()
         return (*self.child.columns, *stamp, *arrival)
 
     @property

@@ -49,7 +49,7 @@ from headgate.plan.nodes import (
 )
 from headgate.plan.rewrites.substitution import conjunction, conjuncts, equated, movable, reads, substituted
 from headgate.plan.tree import everywhere, parents
-from headgate.sql import unquoted
+from headgate.sql import UNKNOWN, Sql, unquoted
 
 Moved = Callable[[Expression], Expression | None]
 """A part of a condition as it must read further down; None if it has to stay."""
@@ -195,8 +195,8 @@ def _equality(join: Join, part: Expression, left: set[str], right: set[str]) -> 
     return None
 
 
-def _side(join: Join, sql: str) -> Expression:
+def _side(join: Join, sql: Sql) -> Expression:
     known = next((found for found in join.columns if found.name == unquoted(sql)), None)
     if known is not None:
         return column(join, known.name)
-    return Expression(sql, "UNKNOWN", reads(sql) or frozenset())
+    return Expression(sql, UNKNOWN, reads(sql) or frozenset())

@@ -15,6 +15,8 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from headgate.plan.expressions import Expression
+from headgate.sql import BOOLEAN, Sql
+from headgate.sql.printer import printed
 from headgate.sql.reading import parsed
 
 IMMOVABLE = (
@@ -37,7 +39,7 @@ IMMOVABLE = (
 def _parsed(sql: str) -> exp.Expression | None:
     """The tree of a text, if nothing is lost on the way there and back; never to be changed, it is shared."""
     tree = parsed(sql)
-    return tree if tree is not None and tree.sql("spark") == sql else None
+    return tree if tree is not None and printed(tree) == sql else None
 
 
 @cache
@@ -90,7 +92,7 @@ def substituted(expression: Expression, values: Mapping[str, Expression]) -> Exp
     return Expression(sql, expression.type, columns)
 
 
-def substituted_text(sql: str, values: Mapping[str, Expression]) -> str | None:
+def substituted_text(sql: Sql, values: Mapping[str, Expression]) -> Sql | None:
     """A text, such as an aggregate call, with values in place of columns; None if one of them must not be moved.
 
     The text may read other columns too, which stay.
@@ -100,7 +102,7 @@ def substituted_text(sql: str, values: Mapping[str, Expression]) -> str | None:
     return _replaced(sql, {name: value.sql for name, value in values.items()})
 
 
-def _replaced(sql: str, values: Mapping[str, str]) -> str | None:
+def _replaced(sql: str, values: Mapping[str, Sql]) -> Sql | None:
     tree = _parsed(sql)
     assert tree is not None
     holder = exp.Paren(this=tree.copy())
@@ -119,7 +121,7 @@ def _replaced(sql: str, values: Mapping[str, str]) -> str | None:
         for field in column.parts[1:]:
             new = exp.Dot(this=new, expression=field.copy())
         column.replace(new)
-    return holder.this.sql("spark")
+    return printed(holder.this)
 
 
 # conditions
@@ -138,8 +140,8 @@ def conjuncts(condition: Expression) -> list[Expression]:
         elif isinstance(part, exp.Paren) and isinstance(part.this, exp.And):
             waiting.append(part.this)
         else:
-            found.append(part.sql("spark"))
-    return [Expression(sql, "BOOLEAN", reads(sql) or frozenset()) if len(found) > 1 else condition for sql in found]
+            found.append(printed(part))
+    return [Expression(sql, BOOLEAN, reads(sql) or frozenset()) if len(found) > 1 else condition for sql in found]
 
 
 def conjunction(conditions: Iterable[Expression]) -> Expression:
@@ -152,15 +154,13 @@ def conjunction(conditions: Iterable[Expression]) -> Expression:
         tree = _parsed(condition.sql)
         loose = tree is None or isinstance(tree, exp.Or | exp.Xor)
         parts.append(f"({condition.sql})" if loose else condition.sql)
-    return Expression(
-        " AND ".join(parts), "BOOLEAN", frozenset().union(*(condition.columns for condition in different))
-    )
+    return Expression(" AND ".join(parts), BOOLEAN, frozenset().union(*(condition.columns for condition in different)))
 
 
-def equated(condition: Expression) -> tuple[str, str] | None:
+def equated(condition: Expression) -> tuple[Sql, Sql] | None:
     """The two sides of a condition that is an equality."""
     tree = _parsed(condition.sql)
-    return (tree.this.sql("spark"), tree.expression.sql("spark")) if isinstance(tree, exp.EQ) else None
+    return (printed(tree.this), printed(tree.expression)) if isinstance(tree, exp.EQ) else None
 
 
 def always_true(condition: Expression) -> bool:
