@@ -193,7 +193,7 @@ def test_a_request_waits_for_its_statements_for_a_limited_time(engine: Engine, m
         return []
 
     monkeypatch.setattr(engine, "execute", slow)
-    with served(engine, limits=Limits(statement_seconds=0.3, statements_waiting=1)) as asking:
+    with served(engine, limits=Limits(statement_seconds=0.3, statements_waiting=1, client_share=1)) as asking:
         answers: list[httpx.Response] = []
         asked = [threading.Thread(target=lambda cql=cql: answers.append(say(asking, cql))) for cql in ("1", "2")]
         for one in asked:

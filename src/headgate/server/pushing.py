@@ -21,7 +21,7 @@ from headgate.catalog.entries import Stream
 from headgate.errors import UserError
 from headgate.observe.overview import plain
 from headgate.server.bodies import rows
-from headgate.server.refusals import SHOWN
+from headgate.server.refusals import SHOWN, stopping
 from headgate.server.served import Served
 from headgate.sources.inlet import Inlet
 from headgate.sources.inputs import Inputs
@@ -65,7 +65,7 @@ class Desk:
         """Push the rows of a body; they are durable when this returns."""
         inlet = self.inputs.inlet(name)
         if self.stopping:
-            raise UserError("stopping", "the engine stops", hint="Send the rows again when it is back.")
+            raise stopping("Send the rows again when it is back.")
         with self.large if len(body) > LARGE else contextlib.nullcontext():
             return self._take(name, inlet, kind, body, numbered)
 

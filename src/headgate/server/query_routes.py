@@ -21,6 +21,7 @@ from headgate.server.positions import Position, position_in
 from headgate.server.receiving import kind_of
 from headgate.server.refusals import refusal
 from headgate.server.served import ServedQuery
+from headgate.server.shares import Shares, client_of
 from headgate.server.statements import Clerk, Outcome
 from headgate.sql import spelled
 
@@ -31,6 +32,7 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
     """Make the routes by which statements come in and results go out."""
     routes = APIRouter(tags=["queries"])
     engine, limits = office.engine, office.limits
+    texts = Shares(limits.statements_waiting + 1, limits, "wait for their statements")
 
     @routes.post("/statements", **examples.STATEMENTS)
     async def execute(request: Request) -> JSONResponse:
@@ -38,7 +40,8 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         kind = kind_of(request)
         async with office.bodies.whole(request, limits.statement_bytes) as body:
             cql = text_of(kind, bytes(body))
-        return answered(await clerk.carry_out(cql))
+        with texts.place(client_of(request.scope)):
+            return answered(await clerk.carry_out(cql))
 
     @routes.get("/queries/{name}", **examples.QUERY)
     async def query(name: str) -> JSONResponse:
@@ -68,9 +71,10 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         return JSONResponse({"query": running.name, "heartbeats": await office.look(traced, office, running)})
 
     @routes.delete("/queries/{name}", **examples.DROP)
-    async def drop(name: str) -> JSONResponse:
+    async def drop(request: Request, name: str) -> JSONResponse:
         """Drop a query."""
-        return answered(await clerk.carry_out(f"DROP QUERY {spelled(engine.query(name).name)};"))
+        with texts.place(client_of(request.scope)):
+            return answered(await clerk.carry_out(f"DROP QUERY {spelled(engine.query(name).name)};"))
 
     @routes.get("/queries/{name}/results", **examples.RESULTS)
     async def results(
@@ -90,27 +94,29 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
 
     @routes.get("/queries/{name}/live", **examples.LIVE)
     async def live(
-        name: str, after: After = None, last_event_id: Annotated[str | None, Header(max_length=100)] = None
+        request: Request,
+        name: str,
+        after: After = None,
+        last_event_id: Annotated[str | None, Header(max_length=100)] = None,
     ) -> Response:
         """Follow results as they come, as server-sent events, behind a position or the last event that was seen.
 
         Events of the kind `early` are partial, replace each other, and have no position.
         """
-        followers.check_room()
+        client = client_of(request.scope)
+        followers.places.check(client)
         running = engine.query(name)
         await office.look(running.page, running.last_position, 1)  # refused here if its results go elsewhere
         position = position_in(running, last_event_id or after)
-        followers.count += 1
-        office.metrics.followers.set(followers.count)
+        followers.places.enter(client)
+        office.metrics.followers.set(followers.places.taken)
 
         def ended(let_go: bool) -> None:
-            followers.count -= 1
-            office.metrics.followers.set(followers.count)
+            followers.places.leave(client)
+            office.metrics.followers.set(followers.places.taken)
             office.metrics.let_go.inc(int(let_go))
 
-        return EventStream(
-            followers.follow(running.name, position), limits.send_seconds, office.metrics.sent.inc, ended
-        )
+        return EventStream(followers.follow(running.name, position), office.metrics.sent.inc, ended)
 
     return routes
 

@@ -80,6 +80,11 @@ def refusal(error: UserError, status: int | None = None, **more: Any) -> JSONRes
     return JSONResponse(as_json(error) | more, status, HEADERS.get(status))
 
 
+def stopping(hint: str = "Send it again when it is back.") -> UserError:
+    """Return the error for requests that come while the engine stops."""
+    return UserError("stopping", "the engine stops", hint=hint)
+
+
 def answer_errors(app: FastAPI, known: list[str]) -> None:
     """Let an application answer every error as JSON; `known` are the pages it has."""
 

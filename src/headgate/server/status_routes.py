@@ -9,6 +9,7 @@ from headgate.errors import UserError
 from headgate.server import examples
 from headgate.server.metrics import CONTENT_TYPE
 from headgate.server.office import Office
+from headgate.server.refusals import stopping
 
 
 def status_routes(office: Office) -> APIRouter:
@@ -33,6 +34,8 @@ def status_routes(office: Office) -> APIRouter:
     @routes.get("/ready", **examples.READY)
     async def ready() -> JSONResponse:
         """Say whether the engine runs its queries, and takes requests. It needs no token."""
+        if office.desk.stopping:
+            raise stopping()
         if not office.engine.running:
             raise UserError("not-ready", "the engine does not run its queries", hint="Ask again in some seconds.")
         return JSONResponse({"status": "ready"})
