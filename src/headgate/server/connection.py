@@ -7,9 +7,10 @@ uvicorn waits for ever for headers, and for a reader to take an answer. Here eve
     slow    more lies ready for its reader than fits into the buffers; it is let go when the reader takes too little
     busy    a request is under way, and its reader takes what there is
 
-When there are too many connections, of one client or of all, the one of them is let go that has been idle, or has taken
-too little, for the longest time. So whoever comes next gets in, and who sends or takes nothing pays for it. A connection that is let go
-is aborted: closing it would wait until the reader has taken what lies in the buffers, which it never does.
+When there are too many connections, of one client or of all, the one of them is let go that has been idle, or has
+taken too little, for the longest time. So whoever comes next gets in, and who sends or takes nothing pays for it. A
+connection that is let go is aborted: closing it would wait until the reader has taken what lies in the buffers, which
+it never does.
 """
 
 from __future__ import annotations

@@ -108,7 +108,10 @@ class Events:
     async def _make(self, query: ServedQuery, after: Position) -> Event:
         try:
             page: Page = await self.aside(page_of, query, after, self.limits.page_rows, self.limits)
-            made = self._made[after] = Event(_results(page, query.complete), len(page.rows), page.position)
+            made = Event(_results(page, query.complete), len(page.rows), page.position)
+            if made.position == after:  # nothing is there yet: it is looked at again when the bell is rung
+                return made
+            self._made[after] = made
             self.bytes += len(made.data)
             while self.bytes > CACHE_BYTES or len(self._made) > CACHE_EVENTS:
                 self.bytes -= len(self._made.popitem(last=False)[1].data)
@@ -147,10 +150,11 @@ class Followers:
             except UserError as error:
                 yield _event("end", as_json(error)), 0
                 return
-            if event is not None:
+            if event is not None and event.position != after:
                 after = event.position
                 if event.results:
                     yield event.data, event.results
+                await asyncio.sleep(0)  # others have their turn, whatever lies ready
             elif early != shown:
                 shown = early
                 yield b"event: early\ndata: %b\n\n" % early.to_json(), 0
