@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
@@ -802,6 +803,8 @@ def check_directory(directory: Path) -> None:
 def main() -> None:
     """Run the command line. No error shows a stack trace unless the user asks for it."""
     threading.excepthook = lambda arguments: complain(arguments.exc_value)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as errors are written
     try:
         app()
     except KeyboardInterrupt:

@@ -25,7 +25,12 @@ def many_switches() -> Iterator[None]:
 
 def beside(add: Callable[[int], None], look: Callable[[], object]) -> None:
     """Look again and again while something is added, and do so at least once afterwards."""
-    adding = threading.Thread(target=lambda: [add(turn) for turn in range(1, TURNS)])
+
+    def add_all() -> None:
+        for turn in range(1, TURNS):
+            add(turn)
+
+    adding = threading.Thread(target=add_all)
     adding.start()
     while adding.is_alive():
         look()

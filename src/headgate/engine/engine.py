@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import SparkSession
 
+from headgate import texts
 from headgate.catalog.declarations import Party
 from headgate.catalog.skew import SkewBound
 from headgate.cql.definitions import Definition, Listing, ParameterSet, parameter, snapshot_asked
@@ -119,6 +120,7 @@ class Engine:
 
         A list that is given for the `answers` has those of the statements before one that fails.
         """
+        texts.check(cql, "the text of statements")
         return self._registry.execute(cql, origin, allow, answers)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
@@ -133,6 +135,7 @@ class Engine:
         later: an instant behind all that has come, by default the first. Returns that instant; it is durable then.
         """
         known = parameter(query, name, self.catalog)
+        texts.check(value, "the value")
         asked = ParameterSet(known.query, known.name, sql_value(value, known.type), since)
         with self.turn:
             return set_parameter(self._core, asked).since or 0
@@ -278,6 +281,7 @@ class Engine:
 
     def punctuate(self, stream: str, to: Tick | datetime | str, source: Any = None) -> None:
         """Give a heartbeat that the source itself gives: it will send nothing stamped up to `to` any more."""
+        texts.check(source, "the name of the source")
         stream_statements.punctuate(self._core, stream, to, source)
 
     def ask(self, stream: str, function: Callable[[], Tick | datetime | str | None]) -> None:

@@ -148,7 +148,9 @@ class Trace:
     def steps(self) -> list[Step]:
         """Return the stops that are through, in the order in which they were."""
         through = [
-            (one.ended_us, one.began_us, stop, one.rows) for stop, one in list(self.seen.items()) if one.ended_us is not None
+            (one.ended_us, one.began_us, stop, one.rows)
+            for stop, one in list(self.seen.items())
+            if one.ended_us is not None
         ]
         through.append((self.sent_us, self.sent_us, LOOP, 0))
         through.sort(key=lambda one: one[:2])

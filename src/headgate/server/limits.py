@@ -83,3 +83,15 @@ class Limits:
     def of_client(self, most: int) -> int:
         """Return how much one client may take of what there is."""
         return max(ceil(most * self.client_share), 1)
+
+
+# of JSON, for every server
+
+ROW_LETTERS = 2**20
+"""How long the text of one row may be."""
+
+NESTED = 64
+"""How deep a value may be nested."""
+
+READ_AT_ONCE = 4
+"""How many bodies are made rows at a time."""
