@@ -15,7 +15,6 @@ module decides; it reads no text and starts nothing.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
@@ -24,6 +23,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from headgate.errors import Place, UserError, nearest, quoted
+from headgate.paths import GLOB, is_elsewhere, real
 
 # functions
 
@@ -193,8 +193,6 @@ ADDRESS = {
 }
 """The option that says where a connector reads or writes."""
 
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-GLOB = re.compile(r"[*?\[\]{}\\,]")
 GRANT = re.compile(r"(?:(?P<way>from|into):)?(?P<connector>[A-Za-z_][\w.-]*)(?:=(?P<at>.+))?", re.DOTALL)
 
 
@@ -349,18 +347,14 @@ def _resolved(path: str) -> str | None:
     """The folder that a path leads to, links followed; None if the text alone does not say it."""
     if GLOB.search(path) or any(not letter.isprintable() for letter in path) or not path.strip():
         return None
-    scheme = SCHEME.match(path)
-    if scheme is None:
-        return os.path.realpath(path)
-    if scheme.group().lower() != "file:":
-        rest = path[scheme.end() :]
-        clean = posixpath.normpath(rest)
+    if is_elsewhere(path):
+        scheme, rest = path.split(":", 1)
         same = rest.startswith("//") and ".." not in rest.split("/") and "%" not in rest
-        return f"{scheme.group().lower()}//{clean.lstrip('/')}" if same else None
-    rest = path[scheme.end() :]
-    if rest.startswith("//") and not rest.startswith("///"):
-        return None  # file://host/...: a host, not a folder
-    return os.path.realpath("/" + rest.lstrip("/")) if rest.startswith("/") else None
+        return f"{scheme.lower()}://{posixpath.normpath(rest).lstrip('/')}" if same else None
+    try:
+        return real(path)
+    except UserError:
+        return None
 
 
 def _below(said: str, granted: str) -> bool:

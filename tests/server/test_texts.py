@@ -92,7 +92,8 @@ def test_rows_that_lie_across_the_parts_of_a_text() -> None:
     """A body is read part by part; no row may notice."""
     rows = [{"k": "x" * (ROW_LETTERS // 3 + at), "x": at, "l": [1.5, None]} for at in range(12)]
     text = json.dumps(rows)
-    values, place, found = Values(text), 1, []
+    found: list[Any] = []
+    values, place = Values(text), 1
     while len(found) < len(rows):
         value, place = values.at(place)
         found.append(value)
@@ -187,4 +188,4 @@ def test_the_command_line_writes_half_characters(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(cli, "app", lambda: print(HALF))
     cli.main()
     written.flush()
-    assert written.buffer.getvalue() == b"\\ud800\n"  # type: ignore[attr-defined]
+    assert written.buffer.getvalue() == b"\\ud800\n"
