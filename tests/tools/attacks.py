@@ -129,6 +129,8 @@ OUTSIDE = [
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('kafka.bootstrap.servers' = 'broker:9092', 'subscribe' = 't') "
     "VALUE AS avro OPTIONS ('avroSchemaUrl' = '/etc/passwd')",
     "CREATE RELATION r (a INT) FROM jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'sessionInitStatement' = 'DROP TABLE t')",
+    "CREATE RELATION r (a INT) FROM jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = '(SELECT 1) AS t')",
+    "CREATE RELATION r (a INT) FROM jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'query' = 'SELECT 1')",
     "CREATE RELATION r (a INT) FROM jdbc OPTIONS ('url' = 'jdbc:postgresql:db?socketFactory=x', 'dbtable' = 't')",
     "CREATE RELATION r (a INT) FROM jdbc OPTIONS ('url' = 'jdbc:h2:mem:x;INIT=RUNSCRIPT', 'dbtable' = 't')",
     "CREATE RELATION r (a INT) FROM jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'driver' = 'com.evil.Driver')",
@@ -162,6 +164,24 @@ OUTSIDE = [
             ("kafka", "'kafka.bootstrap.servers' = 'elsewhere:9092', 'topic' = 't'"),
             ("jdbc", "'url' = 'jdbc:postgresql:other', 'dbtable' = 't'"),
             ("jdbc", "'url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'createTableOptions' = '; DROP TABLE t'"),
+            *(
+                ("jdbc", f"'url' = 'jdbc:postgresql:db', 'dbtable' = '{table}'")
+                for table in [
+                    "(SELECT pg_read_file(''/etc/passwd'')) AS t",
+                    "t; COPY (SELECT 1) TO PROGRAM ''id''; --",
+                    "t AS a",
+                    "t -- ",
+                    "t/**/",
+                    '"a"; DROP TABLE t; --"',
+                    '"a\\"; DROP TABLE t; --"',
+                    "a.b.c.d.e",
+                    "dblink(''x'')",
+                    "",
+                ]
+            ),
+            ("jdbc", "'url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'DBTABLE' = '(SELECT 1) AS t'"),
+            ("jdbc", "'url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'sessionInitStatement' = 'DROP TABLE t'"),
+            ("jdbc", "'url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'URL' = 'jdbc:postgresql:other'"),
             ("delta", "'path' = '{here}/out'"),
         ]
     ),

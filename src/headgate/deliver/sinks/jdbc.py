@@ -27,7 +27,7 @@ from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity, known, owned_by_another
-from headgate.errors import UserError
+from headgate.errors import UserError, quoted
 from headgate.spark.failures import reason_of, sentence
 from headgate.spark.session import own_session
 from headgate.sql import name
@@ -43,6 +43,10 @@ DRIVERS = {
     "derby": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
 }
 """The classes of drivers. Java finds one by itself only if it was there when the JVM started."""
+
+
+QUOTES = set('"`[]\\\0')
+"""What databases write names between."""
 
 
 class JdbcSink:
@@ -193,6 +197,7 @@ class JdbcSink:
                 shape.repeated(shape.netted(None, frame)).selectExpr("*", "IF(_n > 0, '+', '-') AS _change").drop("_n")
             )
         frame = shape.labelled(frame, delivery, self.connector)
+        _check_columns(frame.columns, self.target)
         return frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
 
     def _write(self, frame: DataFrame) -> None:
@@ -256,6 +261,18 @@ class JdbcSink:
             f"FROM {self.target}) AS t "
             f"JOIN (SELECT ROW({listed}) AS r, {copy} AS n FROM {self.stage} WHERE {change} = '-') AS s "
             "ON t.r = s.r AND t.n = s.n)"
+        )
+
+
+def _check_columns(columns: Sequence[str], target: str) -> None:
+    """Refuse names of columns that end the quotes around them: Spark writes them into its statements as they are."""
+    wrong = [column for column in columns if QUOTES & set(column)]
+    if wrong:
+        raise UserError(
+            "sink-failed",
+            f'table "{target}" cannot have columns {quoted(wrong)}',
+            detail="There are quotation marks, brackets or backslashes in their names.",
+            hint="Name them by AS in the query.",
         )
 
 
