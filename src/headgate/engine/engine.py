@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import SparkSession
 
-from headgate import texts
+from headgate import masking, texts
 from headgate.catalog.declarations import Party
 from headgate.catalog.skew import SkewBound
 from headgate.cql.definitions import Definition, Listing, ParameterSet, parameter, snapshot_asked
@@ -29,7 +29,7 @@ from headgate.engine.parameters import set_parameter
 from headgate.engine.registry import Answer, Registry
 from headgate.engine.running import Running
 from headgate.engine.snapshot import Snapshot, taken
-from headgate.errors import UserError
+from headgate.errors import Place, UserError
 from headgate.gsql.translate import sql_value
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.observe.overview import Overview, shown
@@ -121,6 +121,14 @@ class Engine:
         A list that is given for the `answers` has those of the statements before one that fails.
         """
         texts.check(cql, "the text of statements")
+        if (hidden := masking.left(cql)) is not None:
+            raise UserError(
+                "masked",
+                "a secret is masked here",
+                place=Place(cql, hidden.start, hidden.end, origin),
+                detail="The text was copied from where secrets are not shown.",
+                hint=f"Write the secret itself in place of {masking.MASK}.",
+            )
         return self._registry.execute(cql, origin, allow, answers)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
