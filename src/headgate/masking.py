@@ -22,7 +22,9 @@ SECRET = re.compile(WORDS, re.IGNORECASE)
 """What the name of a secret option has in it."""
 
 HEADER = "header."
-PUBLIC_HEADERS = ("accept", "content-type", "traceparent", "user-agent")
+PUBLIC_HEADERS = tuple(
+    "accept connection content-length content-type host traceparent transfer-encoding user-agent".split()
+)
 
 SPARK = rf"(?i){WORDS}|^header\.|^url$"
 """For Spark: the options whose values it shows nowhere."""
