@@ -160,6 +160,7 @@ def test_one_client_has_only_its_share(engine: Engine, monkeypatch: pytest.Monke
     with serving(engine, Limits(requests=8, connections=12)) as where, ExitStack() as opened:
         waiting = [opened.enter_context(lazy(where, "127.0.0.2", greedy)) for _ in range(4)]
         with asking(where) as known, asking(where, "127.0.0.2") as more:
+            more.headers["X-Forwarded-For"] = "127.0.0.9"  # it is not believed
             eventually(lambda: len(entered) == 4)
             said = more.get("/queries/q").json()
             assert (said["code"], said["detail"]) == ("busy", "One client may not take all places.")

@@ -129,6 +129,20 @@ class Connections:
         return min(first, key=lambda one: one.since, default=None)
 
 
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop whose servers wait no longer for a TLS handshake than for headers."""
+
+    def __init__(self, handshake_seconds: float) -> None:
+        super().__init__()
+        self.handshake_seconds = handshake_seconds
+
+    async def create_server(self, *given: Any, **named: Any) -> asyncio.Server:
+        """Make a server."""
+        if named.get("ssl") is not None:
+            named |= {"ssl_handshake_timeout": self.handshake_seconds, "ssl_shutdown_timeout": self.handshake_seconds}
+        return await super().create_server(*given, **named)
+
+
 class Connection(H11Protocol):
     """One connection."""
 

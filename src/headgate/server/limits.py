@@ -90,6 +90,12 @@ class Limits:
 ROW_LETTERS = 2**20
 """How long the text of one row may be."""
 
+ROW_PARTS = 2**16
+"""How many lists and objects there may be in the text of a row that is longer than a part."""
+
+PART_LETTERS = 2**16
+"""How much of a text is looked at for the next row at first."""
+
 NESTED = 64
 """How deep a value may be nested."""
 

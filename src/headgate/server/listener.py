@@ -51,7 +51,7 @@ class Listener:
     def __init__(self, app: Any, door: Door, limits: Limits) -> None:
         import uvicorn
 
-        from headgate.server.connection import Connections
+        from headgate.server.connection import Connections, Loop
 
         self.url = door.url
         self._app = app
@@ -60,7 +60,9 @@ class Listener:
             uvicorn.Config(
                 app,
                 http=Connections(limits),  # type: ignore[arg-type] # it makes them
+                loop=lambda: Loop(limits.header_seconds),  # type: ignore[arg-type] # it makes one
                 lifespan="off",
+                proxy_headers=False,  # who asks is who is connected, and not who a header says
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from headgate.errors import UserError
-from headgate.server.limits import NESTED, ROW_LETTERS
+from headgate.server.limits import NESTED, PART_LETTERS, ROW_LETTERS, ROW_PARTS
 from headgate.texts import bad_text, well_formed
 
 DECODER = json.JSONDecoder(parse_float=Decimal)
@@ -20,34 +20,49 @@ HALVES = re.compile(r"\\u[dD][89a-fA-F]")
 """Halves of characters: only those that are written so can stand alone in text that came as UTF-8."""
 
 
-class TooLong(ValueError):
-    """A value that is longer than one may be."""
+class TooLarge(ValueError):
+    """A value that is longer than one may be, or has more in it."""
 
 
 class Values:
-    """Reads values out of a text, one after the other."""
+    """Reads values out of a text, one after the other.
+
+    A value is looked for in a short part of the text, and in longer ones as long as it does not end there.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.halves = HALVES.search(text) is not None
         self._begin = 0
-        self._part = text[: 2 * ROW_LETTERS]
+        self._part = ""
 
     def at(self, place: int) -> tuple[Any, int]:
-        """Return the value that begins at a place, and where it ends; errors are those of `json`, or `TooLong`."""
-        if place - self._begin > ROW_LETTERS:
-            self._begin, self._part = place, self.text[place : place + 2 * ROW_LETTERS]
+        """Return the value that begins at a place, and where it ends; errors are those of `json`, or `TooLarge`."""
+        size = PART_LETTERS
+        while (found := self._read(place, size)) is None:
+            if size >= ROW_LETTERS:
+                raise TooLarge(f"a value has more than {ROW_LETTERS} letters")
+            size = min(4 * size, ROW_LETTERS)
+            if sum(self.text.count(bracket, place, place + size) for bracket in "[{") > ROW_PARTS:
+                raise TooLarge(f"a value has more than {ROW_PARTS} lists and objects")
+        value, end = found
+        check(value, self.halves)
+        return value, end
+
+    def _read(self, place: int, size: int) -> tuple[Any, int] | None:
+        """Return the value that begins at a place and ends within so many letters, or a few more; None if there is
+        none.
+        """
+        if min(place + size, len(self.text)) > self._begin + len(self._part):
+            self._begin, self._part = place, self.text[place : place + (2 * size if size == PART_LETTERS else size)]
         part, cut = self._part, self._begin + len(self._part) < len(self.text)
         try:
             value, end = DECODER.raw_decode(part, place - self._begin)
         except json.JSONDecodeError as error:
             if cut and (error.msg.startswith("Unterminated") or error.pos >= len(part) - 16):
-                raise TooLong(f"a value has more than {ROW_LETTERS} letters") from None
+                return None
             raise json.JSONDecodeError(error.msg, self.text, self._begin + error.pos) from None
-        if cut and end == len(part):
-            raise TooLong(f"a value has more than {ROW_LETTERS} letters")
-        check(value, self.halves)
-        return value, self._begin + end
+        return None if cut and end == len(part) else (value, self._begin + end)
 
 
 def check(value: Any, halves: bool) -> None:
