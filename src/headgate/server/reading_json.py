@@ -46,8 +46,10 @@ class Values:
             if sum(self.text.count(bracket, place, place + size) for bracket in "[{") > ROW_PARTS:
                 raise TooLarge(f"a value has more than {ROW_PARTS} lists and objects")
         value, end = found
-        check(value, self.halves)
-        return value, end
+        nested = self.text.find("[", place + 1, end) >= 0 or self.text.find("{", place + 1, end) >= 0
+        if nested or self.halves:
+            check(value, self.halves)
+        return found
 
     def _read(self, place: int, size: int) -> tuple[Any, int] | None:
         """Return the value that begins at a place and ends within so many letters, or a few more; None if there is
