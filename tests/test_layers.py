@@ -12,7 +12,7 @@ import headgate
 SOURCE = Path(headgate.__file__).parent
 
 LAYERS = """
-    errors ticks sql scope table permissions settings
+    masking errors texts paths ticks sql scope table permissions settings
     consistency
     log
     spark

@@ -25,7 +25,7 @@ from headgate.sql import (
     spelled,
     unquoted,
 )
-from headgate.sql.database import quoted, table
+from headgate.sql.database import quoted_column, table
 
 
 @given(some.text(min_size=1))
@@ -170,6 +170,6 @@ def test_what_is_no_table_is_refused(text: str) -> None:
 
 
 def test_quotes_must_not_end_within_a_name() -> None:
-    assert quoted('"a""b"') == '"a""b"'
+    assert quoted_column('"a""b"') == '"a""b"'
     with pytest.raises(ValueError, match="is not the quoted name of a column"):
-        quoted('"a" = 1 OR "b"')
+        quoted_column('"a" = 1 OR "b"')

@@ -31,6 +31,7 @@ from headgate.errors import Place, UserError, nearest, quoted
 from headgate.execute.build import build_fragments
 from headgate.execute.workspaces import Workspaces
 from headgate.log.journal import Journal
+from headgate.paths import is_elsewhere, local
 from headgate.permissions import READING, permissions
 from headgate.spark.connectors import is_missing
 from headgate.spark.failures import reason_of
@@ -175,11 +176,14 @@ def _source(stream: Stream | Relation, session: SparkSession | None, whole: Plac
 
 def missing(path: str) -> UserError | None:
     """The error for a local folder that does not exist; None if it exists or is not local."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path) and not path.lower().startswith("file:"):
+    if is_elsewhere(path):
         return None
-    local = re.sub(r"^[fF][iI][lL][eE]:/*", "/", path) if path.lower().startswith("file:") else path
-    plain = re.split(r"[*?\[{]", local)[0]
-    plain = plain if plain == local else os.path.dirname(plain) or "."
+    try:
+        whole = local(path)
+    except UserError as error:
+        return error
+    plain = re.split(r"[*?\[{]", whole)[0]
+    plain = plain if plain == whole else os.path.dirname(plain) or "."
     if os.path.exists(plain) or os.path.exists(unquote(plain)):
         return None
     above = Path(plain).parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
@@ -347,6 +348,10 @@ def serve(
     body_bytes: Annotated[int, typer.Option(help="The largest body of a request.", min=1)] = 2**24,
     requests: Annotated[int, typer.Option(help="How many requests may be under way.", min=1)] = 1_000,
     followers: Annotated[int, typer.Option(help="How many requests may follow results.", min=0)] = 500,
+    client_share: Annotated[
+        float,
+        typer.Option(help="Which part of these one client (address) may take; 1 behind a proxy.", min=0.01, max=1.0),
+    ] = 0.5,
     page_rows: Annotated[int, typer.Option(help="The most results in a page.", min=1)] = 10_000,
     page_bytes: Annotated[int, typer.Option(help="The most bytes in a page.", min=1_000)] = 2**22,
     statement_bytes: Annotated[int, typer.Option(help="The longest text of statements.", min=1)] = 2**16,
@@ -370,6 +375,7 @@ def serve(
         held_bytes=max(body_bytes, Limits().held_bytes),
         requests=requests,
         followers=followers,
+        client_share=client_share,
         page_rows=min(page_rows, Limits().page_rows),
         most_page_rows=page_rows,
         page_bytes=page_bytes,
@@ -803,6 +809,8 @@ def check_directory(directory: Path) -> None:
 def main() -> None:
     """Run the command line. No error shows a stack trace unless the user asks for it."""
     threading.excepthook = lambda arguments: complain(arguments.exc_value)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as errors are written
     try:
         app()
     except KeyboardInterrupt:

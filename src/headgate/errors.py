@@ -1,8 +1,8 @@
 """Errors, in two families: mistakes that the user can mend, and our own broken invariants.
 
 A `UserError` has a stable kebab-case code, one line, the place in the user's text, a detail and a hint; `render`
-gives the text that the command line prints. It never carries a stack trace. `Broken` means that headgate is wrong, not
-the user.
+gives the text that the command line prints. It never carries a stack trace, nor a password. `Broken` means that
+headgate is wrong, not the user.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from headgate import masking
+from headgate.masking import masked
 
 AROUND = 100
 """How many characters before and after the place are shown of a very long line."""
@@ -30,22 +33,20 @@ class Place:
         return self.text.count("\n", 0, self.start) + 1
 
     def caret(self) -> str:
-        """The line of the span, with carets under it."""
-        begin = self.text.rfind("\n", 0, self.start) + 1
-        stop = self.text.find("\n", self.start)
-        stop = stop if stop >= 0 else len(self.text)
-        first, last = (
-            max(begin, self.start - AROUND),
-            min(stop, max(self.end, self.start + 1) + AROUND, self.start + 2 * AROUND),
-        )
+        """The line of the span, with carets under it; secrets in it are masked."""
+        text, start, end = masking.at(self.text, self.start, self.end)
+        begin = text.rfind("\n", 0, start) + 1
+        stop = text.find("\n", start)
+        stop = stop if stop >= 0 else len(text)
+        first, last = (max(begin, start - AROUND), min(stop, max(end, start + 1) + AROUND, start + 2 * AROUND))
         if stop - begin <= 3 * AROUND:
             first, last = begin, stop
         cut, begin = "..." if first > begin else "", first
-        line = self.text[begin:last] + ("..." if last < stop else "")
-        width = max(1, min(self.end, last) - self.start)
+        line = text[begin:last] + ("..." if last < stop else "")
+        width = max(1, min(end, last) - start)
         number = str(self.line)
         where = f"  --> {self.origin}:{number}\n" if self.origin else ""
-        blank = "".join("\t" if letter == "\t" else " " for letter in line[: self.start - begin])
+        blank = "".join("\t" if letter == "\t" else " " for letter in line[: start - begin])
         return f"{where}  {number} | {cut}{line}\n  {' ' * len(number)} | {' ' * len(cut)}{blank}{'^' * width}"
 
 
@@ -59,6 +60,7 @@ class UserError(HeadgateError):
     def __init__(
         self, code: str, message: str, *, place: Place | None = None, detail: str = "", hint: str = ""
     ) -> None:
+        message, detail, hint = masked(message), masked(detail), masked(hint)
         super().__init__(f"{code}: {message}. {detail}" if detail else f"{code}: {message}")
         self.code = code
         self.message = message
@@ -112,7 +114,7 @@ class Broken(HeadgateError):
 
 def report(error: BaseException) -> str:
     """The text for an unexpected exception: what it says, whose fault it is, and how to see its stack trace."""
-    said = first_line(error)
+    said = masked(first_line(error))
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, OSError):
         return (

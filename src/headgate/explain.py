@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
 from headgate.cql.stages import Shuffle, shuffles
+from headgate.masking import masked
 from headgate.plan.fragments import all_parts, split
 from headgate.plan.join_orders import described as described_joins
 from headgate.plan.needs import Need, needs
@@ -194,7 +195,7 @@ def _stages(found: Sequence[Shuffle]) -> str:
 
 
 def _section(title: str, body: str) -> str:
-    return f"-- {title}\n{body}"
+    return f"-- {title}\n{masked(body)}"
 
 
 def kept(need: Need) -> str:

@@ -14,7 +14,6 @@ decides; it reads no text and starts nothing.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
@@ -23,6 +22,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from headgate.errors import Place, UserError, quoted
+from headgate.paths import GLOB, is_elsewhere, real
 
 # connectors
 
@@ -132,8 +132,12 @@ ADDRESS = {
 }
 """The option that says where a connector reads or writes."""
 
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-GLOB = re.compile(r"[*?\[\]{}\\,]")
+WORDS = r"[\w $.@#]+(?:-[\w $.@#]+)*"
+PART = rf"""(?:[^\W\d][\w$@#]*|"{WORDS}"|`{WORDS}`|\[{WORDS}\])"""
+TABLE = re.compile(rf"{PART}(?:\.{PART}){{0,3}}")
+"""The name of a table, qualified and quoted as databases have it: no space, comment or semicolon outside of quotes."""
+
+PLAIN_JDBC = re.compile(r"jdbc:[a-z0-9]+://[\w.-]+(?::\d+)?(?:/[\w.-]*)?", re.ASCII)
 GRANT = re.compile(r"(?:(?P<way>from|into):)?(?P<connector>[A-Za-z_][\w.-]*)(?:=(?P<at>.+))?", re.DOTALL)
 
 
@@ -184,33 +188,19 @@ class Permissions:
             raise UserError(
                 "not-allowed", f"this text may not {word} {connector}", place=place, detail=given, hint=HINT
             )
-        known = {option.lower() for option in OPTIONS.get(connector, ())}
-        for option in options:
-            header = (
-                option.lower().removeprefix("header.")
-                if connector == "webhook" and option.lower().startswith("header.")
-                else None
-            )
-            if header is not None and (header in HEADERS or header.startswith("x-")):
-                continue
-            if option.lower() not in known:
-                raise UserError(
-                    "not-allowed",
-                    f'this text may not set option "{option}" of {connector}',
-                    place=places.get(option.lower(), place),
-                    hint=HINT,
-                )
+        for option, value in options.items():
+            _check_option(connector, option, value, places.get(option.lower(), place))
         address = ADDRESS.get(connector)
-        said = next((value for option, value in options.items() if option.lower() == address), None)
-        if said is None and any(one.at is None for one in granted):
+        said = [value for option, value in options.items() if option.lower() == address]
+        if not said and any(one.at is None for one in granted):
             return
-        if not any(one.at is None or (said is not None and within(connector, said, one.at)) for one in granted):
+        if not said or not all(any(_reaches(connector, one, value) for one in granted) for value in said):
             raise UserError(
                 "not-allowed",
                 f"this text may not {word} {connector} there",
                 place=places.get(address or "", place),
                 detail=f"It may use {quoted(str(one) for one in granted)}.",
-                hint=_globbed(connector, said) or HINT,
+                hint=_globbed(connector, said[0] if said else None) or HINT,
             )
 
     def check_payload(self, options: Mapping[str, str], place: Place | None) -> None:
@@ -258,6 +248,35 @@ def _grant(text: str) -> Grant:
     return Grant(connector, way, at)
 
 
+def _check_option(connector: str, option: str, value: str, place: Place | None) -> None:
+    """Refuse an option that restricted texts may not set, and a value of one that could be more than it says."""
+    name = option.lower()
+    if connector == "webhook" and name.startswith("header."):
+        header = name.removeprefix("header.")
+        if header in HEADERS or header.startswith("x-"):
+            return
+    if name not in {known.lower() for known in OPTIONS.get(connector, ())}:
+        raise UserError(
+            "not-allowed", f'this text may not set option "{option}" of {connector}', place=place, hint=HINT
+        )
+    if name == "dbtable" and not TABLE.fullmatch(value):
+        raise UserError(
+            "not-allowed",
+            f'option "{option}" of {connector} is the name of a table in this text, and nothing else',
+            place=place,
+            hint="'dbtable' = 'schema.table', or 'dbtable' = '\"Schema\".\"Table\"'",
+        )
+
+
+def _reaches(connector: str, grant: Grant, said: str) -> bool:
+    """True if a grant allows an address. Where it names none, an address of a database has no parameters, because they
+    can name classes to load and statements to run.
+    """
+    if grant.at is not None:
+        return within(connector, said, grant.at)
+    return connector != "jdbc" or PLAIN_JDBC.fullmatch(said) is not None
+
+
 def within(connector: str, said: str, granted: str) -> bool:
     """True if an address that a text names lies within a granted one."""
     match ADDRESS[connector]:
@@ -281,18 +300,14 @@ def _resolved(path: str) -> str | None:
     """The folder that a path leads to, links followed; None if the text alone does not say it."""
     if GLOB.search(path) or any(not letter.isprintable() for letter in path) or not path.strip():
         return None
-    scheme = SCHEME.match(path)
-    if scheme is None:
-        return os.path.realpath(path)
-    if scheme.group().lower() != "file:":
-        rest = path[scheme.end() :]
-        clean = posixpath.normpath(rest)
+    if is_elsewhere(path):
+        scheme, rest = path.split(":", 1)
         same = rest.startswith("//") and ".." not in rest.split("/") and "%" not in rest
-        return f"{scheme.group().lower()}//{clean.lstrip('/')}" if same else None
-    rest = path[scheme.end() :]
-    if rest.startswith("//") and not rest.startswith("///"):
-        return None  # file://host/...: a host, not a folder
-    return os.path.realpath("/" + rest.lstrip("/")) if rest.startswith("/") else None
+        return f"{scheme.lower()}://{posixpath.normpath(rest).lstrip('/')}" if same else None
+    try:
+        return real(path)
+    except UserError:
+        return None
 
 
 def _below(said: str, granted: str) -> bool:

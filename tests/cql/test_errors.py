@@ -167,6 +167,8 @@ MISTAKES = [
     "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('paht' = 'out')",
     "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('path' = 'out', 'PATH' = 'in')",
     "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('path' = 's3a://bucket/out')",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('path' = 'file:out')",
+    "CREATE QUERY q AS SELECT v FROM ticks INTO jdbc OPTIONS ('url' = 'x://ann:hunter2@h/db', 'dbtable' = 't', 'password' = 'hunter2')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'upsert')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO json OPTIONS ('path' = 'out', 'deliver' = 'current')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current', 'existing' = 'append')",

@@ -26,9 +26,11 @@ HONEST = [
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = '{here}/in', 'header' = 'true', 'SEP' = ';')",
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = '{here}/in/deeper/../deeper')",
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = 'file:{here}/in')",
+    "CREATE STREAM t (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = 'file://{here}/in')",
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM memory",
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('kafka.bootstrap.servers' = 'broker:9092', 'subscribe' = 't') VALUE AS json",
     "CREATE QUERY q AS SELECT x FROM s [NOW] INTO json OPTIONS ('path' = '{here}/out/q')",
+    "CREATE QUERY q AS SELECT x FROM s [NOW] INTO json OPTIONS ('path' = 'file:/../..{here}/out/q')",
     "CREATE QUERY q AS SELECT x FROM s [NOW] INTO console",
     "CREATE QUERY q AS SELECT x FROM s [NOW] INTO webhook OPTIONS ('url' = 'https://EXAMPLE.org/hooks/a', 'header.X-Key' = 'k')",
     "CREATE QUERY q AS SELECT x FROM s [NOW] INTO jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = 't')",
@@ -71,6 +73,41 @@ def test_refused_where_not_granted(text: str, here: Path) -> None:
 @pytest.mark.parametrize("text", HONEST, ids=lambda text: text[:100])
 def test_granted(text: str, here: Path) -> None:
     define(text.replace("{here}", str(here)), catalog(ALLOWED.format(here=here)))
+
+
+@pytest.mark.parametrize(
+    "table", ["t", "sales.t", 'db.sales."A table"', "`a`.`b-c`", "[dbo].[t]", "Größe", "a.b.c.d", "t$1"]
+)
+def test_names_of_tables(table: str) -> None:
+    text = f"CREATE QUERY q AS SELECT x FROM s [NOW] INTO jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = '{table}')"
+    define(text, catalog("jdbc=jdbc:postgresql:db"))
+
+
+@pytest.mark.parametrize(
+    "url, allowed",
+    [
+        ("jdbc:postgresql://host:5432/db", True),
+        ("jdbc:mysql://host/db", True),
+        ("jdbc:postgresql://host/db?socketFactory=x", False),
+        ("jdbc:h2:mem:x;INIT=RUNSCRIPT", False),
+        ("jdbc:postgresql://host/db&x=y", False),
+        ("jdbc:derby:memory:x;create=true", False),
+    ],
+)
+def test_any_database_means_no_parameters(url: str, allowed: bool) -> None:
+    text = f"CREATE QUERY q AS SELECT x FROM s [NOW] INTO jdbc OPTIONS ('url' = '{url}', 'dbtable' = 't')"
+    if allowed:
+        define(text, catalog("jdbc"))
+    else:
+        with pytest.raises(UserError, match="not-allowed"):
+            define(text, catalog("jdbc"))
+
+
+def test_an_operator_may_read_a_query_of_a_database() -> None:
+    text = (
+        "CREATE RELATION r (a INT) FROM jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = '(SELECT 1 AS a) AS t')"
+    )
+    define(text, catalog(None))
 
 
 @pytest.mark.parametrize("text", OUTSIDE, ids=lambda text: text[:100])

@@ -227,3 +227,19 @@ def test_sums_of_statistics_hold_for_any_grouping() -> None:
     assert one_by_one == statistics.merged(parts)
     assert one_by_one is not None
     assert one_by_one.values("v") == Values(6, 2, -3.0, 4.0)
+
+
+def test_what_is_counted_can_be_read(tmp_path: Path) -> None:
+    """Readers look at the log while rows are added, without its turn."""
+    log, seen = Log(tmp_path), list[bool]()
+
+    class Watched(list[Chunk]):
+        def append(self, chunk: Chunk) -> None:
+            seen.append(log.rows <= sum(listed.rows for listed in self))
+            super().append(chunk)
+
+    log.chunks = Watched()
+    for at in range(3):
+        log.append(pa.table({"_t": pa.array([at], pa.int64()), "x": [at]}))
+    assert seen == [True] * 3
+    assert log.rows == 3

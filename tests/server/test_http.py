@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from tools.places import DOCS
 
 from headgate import Engine, ManualClock, Result, UserError
 from headgate.heartbeat.clock import Clock
-from headgate.server.connection import guarded
 from headgate.server.limits import Limits
 from headgate.server.listener import address, listening, opened
 from headgate.server.pushing import PRODUCERS
@@ -264,11 +262,8 @@ def test_a_body_that_does_not_come_is_not_waited_for(engine: Engine, caplog: pyt
     assert not caplog.records, "who goes away is no error of ours"
 
 
-def test_connections_that_send_no_whole_headers_keep_nobody_out(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headgate.server.connection.guarded", partial(guarded, 2.0, 10))
-    with client(engine) as asking:
+def test_connections_that_send_no_whole_headers_keep_nobody_out(engine: Engine) -> None:
+    with client(engine, limits=Limits(header_seconds=2.0, idle=10)) as asking:
         where = (asking.base_url.host, asking.base_url.port or 0)
         half = [socket.create_connection(where, timeout=30) for _ in range(40)]
         for one in half:

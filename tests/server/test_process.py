@@ -27,7 +27,9 @@ from typer.testing import CliRunner
 
 from headgate.cli import app
 from headgate.errors import UserError
+from headgate.server.limits import Limits
 from headgate.server.listener import Listener, opened
+from headgate.server.serving import Serving
 
 SCRIPT = """
 CREATE STREAM s (x INT);
@@ -172,9 +174,13 @@ def test_it_speaks_tls(tmp_path: Path) -> None:
     except FileNotFoundError:
         pytest.skip("no openssl on this machine, to make a certificate with")
     with without_spark(), engine_on_duckdb() as engine:
-        listener: Listener = engine.serve(opened("127.0.0.1", 0, None, certificate, key))
+        limits = Limits(header_seconds=1.0)
+        door = opened("127.0.0.1", 0, None, certificate, key)
+        listener: Listener = engine.serve(door, Serving(limits=limits))
         assert listener.url.startswith("https://127.0.0.1:")
         trusted = ssl.create_default_context(cafile=str(certificate))
         assert httpx.get(f"{listener.url}/status", verify=trusted).status_code == 200
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http{listener.url.removeprefix('https')}/status")
+        with socket.create_connection(door.bound.getsockname(), timeout=20) as silent:
+            assert silent.recv(1) == b"", "a handshake that does not come is not waited for"

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -193,7 +194,7 @@ def test_a_request_waits_for_its_statements_for_a_limited_time(engine: Engine, m
         return []
 
     monkeypatch.setattr(engine, "execute", slow)
-    with served(engine, limits=Limits(statement_seconds=0.3, statements_waiting=1)) as asking:
+    with served(engine, limits=Limits(statement_seconds=0.3, statements_waiting=1, client_share=1)) as asking:
         answers: list[httpx.Response] = []
         asked = [threading.Thread(target=lambda cql=cql: answers.append(say(asking, cql))) for cql in ("1", "2")]
         for one in asked:
@@ -473,6 +474,20 @@ def test_room_for_followers_and_requests(engine: Engine) -> None:
         while (answer := asking.get("/queries/none/live")).json()["code"] == "busy":
             assert time.monotonic() < end
         assert answer.status_code == 404
+
+
+def test_followers_of_one_client_leave_room_for_others(engine: Engine) -> None:
+    engine.execute(STREAM + QUERY)
+    with served(engine, limits=Limits(followers=4)) as asking, ExitStack() as opened:
+
+        def follow(own: str) -> httpx.Response:
+            transport = httpx.HTTPTransport(local_address=own)
+            client = opened.enter_context(httpx.Client(base_url=asking.base_url, transport=transport, timeout=30))
+            return opened.enter_context(client.stream("GET", "/queries/q/live"))
+
+        assert [follow("127.0.0.2").status_code for _ in range(3)] == [200, 200, 429]
+        assert [follow("127.0.0.3").status_code for _ in range(3)] == [200, 200, 429]
+        assert follow("127.0.0.4").status_code == 429, "there are four in all"
 
 
 def test_the_application_needs_no_socket(engine: Engine) -> None:

@@ -78,6 +78,7 @@ def measure(folder: Path, followers: int, pushes: int, seconds: float) -> Load:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-c", "from headgate.cli import main; main()", "serve", str(script)]
+    command += ["--client-share", "1"]  # the whole load comes from one address
     with (folder / "log.txt").open("wb") as log:
         server = subprocess.Popen(
             [*command, "--directory", str(folder / "state"), "--listen", str(port), "--log-level", "warning"],

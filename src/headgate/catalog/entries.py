@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Literal, TypeAlias
 
 from headgate.catalog.protocols import Gsql
+from headgate.masking import masked
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
 from headgate.settings import Level, Method, TokenPeriod
@@ -226,10 +227,10 @@ class Query:
     """Whether its plans are those of another query of its shape, and so have the constants of that one."""
 
     def __repr__(self) -> str:
-        return in_line(f"Query({self.name}: {self.text})")
+        return in_line(f"Query({self.name}: {masked(self.text)})")
 
     def _repr_html_(self) -> str:
-        return paragraphs([f"query {self.name}"]) + f"<pre>{escape(self.text)}</pre>"
+        return paragraphs([f"query {self.name}"]) + f"<pre>{escape(masked(self.text))}</pre>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

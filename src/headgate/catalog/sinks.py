@@ -22,7 +22,8 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from headgate.catalog.entries import Connector
-from headgate.errors import nearest, quoted
+from headgate.errors import UserError, nearest, quoted
+from headgate.paths import is_elsewhere, local
 from headgate.sql.database import table
 
 MODES = ("changes", "upserts", "current")
@@ -152,11 +153,14 @@ def _number(kind: SinkKind, option: str, value: str) -> Objection | None:
 
 
 def _folder(kind: SinkKind, option: str, value: str) -> Objection | None:
-    scheme, _, rest = value.partition("://")
-    if not rest or scheme == "file":
+    if not is_elsewhere(value):
+        try:
+            local(value)
+        except UserError as error:
+            return Objection(error.message, hint=error.hint)
         return None
     return Objection(
-        f'the {kind.name} sink writes into a folder of a file system, not to "{scheme}"',
+        f'the {kind.name} sink writes into a folder of a file system, not to "{value.partition(":")[0]}"',
         detail="Deliveries are committed by renaming files.",
         hint="Give a local or mounted folder.",
     )

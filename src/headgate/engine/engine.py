@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import SparkSession
 
+from headgate import masking, texts
 from headgate.catalog.declarations import Party
 from headgate.catalog.skew import SkewBound
 from headgate.cql.definitions import Definition, Listing, ParameterSet, parameter, snapshot_asked
@@ -28,7 +29,7 @@ from headgate.engine.parameters import set_parameter
 from headgate.engine.registry import Answer, Registry
 from headgate.engine.running import Running
 from headgate.engine.snapshot import Snapshot, taken
-from headgate.errors import UserError
+from headgate.errors import Place, UserError
 from headgate.gsql.translate import sql_value
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.observe.overview import Overview, shown
@@ -119,6 +120,15 @@ class Engine:
 
         A list that is given for the `answers` has those of the statements before one that fails.
         """
+        texts.check(cql, "the text of statements")
+        if (hidden := masking.left(cql)) is not None:
+            raise UserError(
+                "masked",
+                "a secret is masked here",
+                place=Place(cql, hidden.start, hidden.end, origin),
+                detail="The text was copied from where secrets are not shown.",
+                hint=f"Write the secret itself in place of {masking.MASK}.",
+            )
         return self._registry.execute(cql, origin, allow, answers)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
@@ -133,6 +143,7 @@ class Engine:
         later: an instant behind all that has come, by default the first. Returns that instant; it is durable then.
         """
         known = parameter(query, name, self.catalog)
+        texts.check(value, "the value")
         asked = ParameterSet(known.query, known.name, sql_value(value, known.type), since)
         with self.turn:
             return set_parameter(self._core, asked).since or 0
@@ -278,6 +289,7 @@ class Engine:
 
     def punctuate(self, stream: str, to: Tick | datetime | str, source: Any = None) -> None:
         """Give a heartbeat that the source itself gives: it will send nothing stamped up to `to` any more."""
+        texts.check(source, "the name of the source")
         stream_statements.punctuate(self._core, stream, to, source)
 
     def ask(self, stream: str, function: Callable[[], Tick | datetime | str | None]) -> None:

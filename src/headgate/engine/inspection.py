@@ -17,6 +17,7 @@ from headgate.engine.core import Core
 from headgate.engine.whole_plan import drawn
 from headgate.heartbeat import in_force
 from headgate.heartbeat.why import Why
+from headgate.masking import masked
 from headgate.observe.profile import Figures
 from headgate.observe.profile_table import adapted, lines
 from headgate.schedule.profiler import of_fragment
@@ -77,7 +78,7 @@ def _kept(query: RunningQuery, synopsis: str, column: str) -> list[int]:
 
 def plan(core: Core) -> Listing:
     """The plan of all queries: what each stream, shared fragment and query reads, computes and keeps, line by line."""
-    return Listing(("plan",), tuple((line,) for line in drawn(core)))
+    return Listing(("plan",), tuple((masked(line),) for line in drawn(core)))
 
 
 def why(core: Core, query: RunningQuery) -> Why:
@@ -127,7 +128,7 @@ def shown_profile(core: Core, query: str | None) -> Listing:
         return Listing(("profile",), (("no figures are kept: SET profile = 'on'",),))
     notes = core.loop.profiler.profile.adaptations.of(query)
     shown = lines(profile(core, query), notes, core.clock.now_us())
-    return Listing(("profile",), tuple((line,) for line in shown))
+    return Listing(("profile",), tuple((masked(line),) for line in shown))
 
 
 def reasons(core: Core) -> dict[str, Why]:

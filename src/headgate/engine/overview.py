@@ -11,6 +11,7 @@ from headgate.engine.core import Core
 from headgate.execute.fragment import Fragment
 from headgate.heartbeat.why import Why
 from headgate.log.log import Log
+from headgate.masking import masked
 from headgate.observe.overview import (
     FragmentView,
     GroupSinkView,
@@ -105,7 +106,7 @@ def _fragment(core: Core, one: Fragment) -> FragmentView:
 
 
 def _plan(node: Node) -> PlanView:
-    return PlanView(node.label, tuple(map(_plan, children(node))))
+    return PlanView(masked(node.label), tuple(map(_plan, children(node))))
 
 
 def _group(core: Core, group: Group) -> GroupView:
@@ -140,7 +141,7 @@ def _query(query: RunningQuery, names: Mapping[Fragment, str], why: Why) -> Quer
         _reason(outbox),
     )
     return QueryView(
-        query.definition.text,
+        masked(query.definition.text),
         query.kind,
         tuple(query.columns),
         tuple(names[one] for one in query.fragments if one in names),

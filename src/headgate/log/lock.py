@@ -2,17 +2,23 @@
 
 The directory itself is locked, so that nobody can delete the lock while the engine runs. Where folders cannot be locked
 (NFS), the file `lock` in it is; it also says which process works there.
+
+The directory is its owner's alone (0700), whatever Spark and the engine put into it and whatever the umask says.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
 from headgate.errors import UserError
+
+logger = logging.getLogger("headgate.engine")
 
 IN_USE = (errno.EWOULDBLOCK, errno.EAGAIN)
 
@@ -24,11 +30,12 @@ class Lock:
         """Make the directory if it is not there, and lock it; one that is in use or cannot be used is an error."""
         self._held: list[int] = []
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._held += [os.open(directory, os.O_RDONLY), os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)]
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._held += [os.open(directory, os.O_RDONLY), os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)]
             in_use = [_in_use(number) for number in self._held]
             owner = os.pread(self._held[1], 100, 0).decode(errors="replace").strip()
             if not any(in_use):
+                _keep_private(self._held[0], directory)
                 os.ftruncate(self._held[1], 0)
                 os.pwrite(self._held[1], str(os.getpid()).encode(), 0)
         except OSError as error:
@@ -54,6 +61,22 @@ class Lock:
             with suppress(OSError):
                 fcntl.flock(number, fcntl.LOCK_UN)
             os.close(number)
+
+
+def _keep_private(number: int, directory: Path) -> None:
+    """Let nobody but the owner look into the directory: rows, results and passwords in statements lie there."""
+    there = os.fstat(number)
+    if not there.st_mode & 0o077:
+        return
+    shared = there.st_mode & stat.S_ISVTX or there.st_uid != os.geteuid()
+    try:
+        if shared:  # /tmp, or somebody else's
+            raise PermissionError
+        os.fchmod(number, 0o700)
+    except OSError:
+        logger.warning('others can look into directory "%s": give the engine one of its own', directory)
+    else:
+        logger.warning('others could look into directory "%s": now only its owner can', directory)
 
 
 def _in_use(number: int) -> bool:

@@ -113,9 +113,11 @@ class Log(Chunks):
         elif gone:
             self.chunks = [chunk for chunk in self.chunks if chunk.path.name not in gone]
         else:
+            rows = self.rows
             for chunk in added:
-                self.rows += chunk.rows
-                self.chunks.append(replace(chunk, arrived=chunk.arrived or self.rows))
+                rows += chunk.rows
+                self.chunks.append(replace(chunk, arrived=chunk.arrived or rows))
+            self.rows = rows  # counted when they are listed: whoever looks meanwhile finds what is counted
         self.rows = change.get("rows", self.rows) + change.get("passed", 0)
         self.forgotten = change.get("forgotten", self.forgotten)
         self.reached = change.get("reached", self.reached)

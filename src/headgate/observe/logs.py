@@ -14,6 +14,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
+from headgate.masking import masked
+
 STANDARD = "headgate"
 
 
@@ -40,7 +42,9 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             said["exception"] = self.formatException(record.exc_info)
-        return json.dumps(said, default=str)
+        return json.dumps(
+            {name: masked(one) if isinstance(one, str) else one for name, one in said.items()}, default=str
+        )
 
 
 class TextLines(logging.Formatter):
@@ -50,7 +54,7 @@ class TextLines(logging.Formatter):
         fields = " ".join(f"{name}={value}" for name, value in fields_of(record).items())
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         line = f"{_at(record)} {level}{record.getMessage()}{' ' + fields if fields else ''}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return masked(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)
 
 
 def configure(kind: Literal["text", "json"], level: str = "info", to: TextIO | None = None) -> None:

@@ -79,7 +79,8 @@ class Series:
     def buckets(self, now_us: int, level: int = 0) -> tuple[Bucket, ...]:
         """Return the buckets of a level that are not older than the level reaches back."""
         oldest_us = now_us - BUCKETS * WIDTHS_US[level]
-        return tuple(bucket for bucket in self._levels[level] if bucket.began_us + bucket.length_us > oldest_us)
+        kept = tuple(self._levels[level])  # a copy: amounts may come meanwhile
+        return tuple(bucket for bucket in kept if bucket.began_us + bucket.length_us > oldest_us)
 
     def recent(self, now_us: int) -> tuple[Amounts, int]:
         """Return the amounts of the last minute and how many microseconds they span; if nothing happened in it, those

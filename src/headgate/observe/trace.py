@@ -129,7 +129,7 @@ class Trace:
         if self.came_us is None or (out := self.seen.get(SINK)) is None or out.ended_us is None:
             return None
         began_us, taken_us, complete_us = self.came_us
-        work = [one for stop, one in self.seen.items() if stop not in streams and stop != SINK]
+        work = [one for stop, one in list(self.seen.items()) if stop not in streams and stop != SINK]
         planning_us, job_us, commit_us = (
             sum(getattr(one, part) for one in work) for part in ("planning_us", "job_us", "commit_us")
         )
@@ -148,7 +148,9 @@ class Trace:
     def steps(self) -> list[Step]:
         """Return the stops that are through, in the order in which they were."""
         through = [
-            (one.ended_us, one.began_us, stop, one.rows) for stop, one in self.seen.items() if one.ended_us is not None
+            (one.ended_us, one.began_us, stop, one.rows)
+            for stop, one in list(self.seen.items())
+            if one.ended_us is not None
         ]
         through.append((self.sent_us, self.sent_us, LOOP, 0))
         through.sort(key=lambda one: one[:2])
@@ -195,6 +197,11 @@ class Traces:
         """By stream: up to which instant it was complete when, from the last heartbeat on."""
         self._looked_us: int | None = None
         self._through: dict[str, Tick] = {}
+
+    @property
+    def kept(self) -> tuple[Trace, ...]:
+        """The traces at this moment: a copy, for the loop adds some while others look at them."""
+        return tuple(self.traces)
 
     @property
     def way(self) -> tuple[str, ...]:
@@ -284,7 +291,7 @@ class Traces:
             return []
         self._through[stop] = upto
         through = []
-        for trace in self.traces:
+        for trace in self.kept:
             known = trace.seen.setdefault(stop, Seen(began_us, None, 0))
             if known.ended_us is None:
                 known.rows += rows
@@ -303,7 +310,7 @@ class Traces:
 
     def shares(self) -> list[Share]:
         """Return the share of each stop that has seen a heartbeat, in the order of the way."""
-        steps = [step for trace in self.traces for step in trace.steps()]
+        steps = [step for trace in self.kept for step in trace.steps()]
         total_us = sum(step.took_us for step in steps)
         shares = []
         for stop in self.way:
@@ -316,7 +323,7 @@ class Traces:
 
     def ages(self) -> list[dict[str, int]]:
         """Return the parts of the age of answers, in microseconds, for each heartbeat of which it is known."""
-        return [age for trace in self.traces if (age := trace.age(self.streams)) is not None]
+        return [age for trace in self.kept if (age := trace.age(self.streams)) is not None]
 
     def slowest(self) -> Share | None:
         """Return the share of the stop where most time goes; None before any heartbeat."""
@@ -344,7 +351,7 @@ class Traces:
                     for step in trace.steps()
                 },
             }
-            for trace in self.traces
+            for trace in self.kept
         ]
 
     # for others to read
@@ -356,10 +363,10 @@ class Traces:
                 trace.id,
                 trace.instant,
                 trace.sent_us,
-                {stop: list(astuple(one)) for stop, one in trace.seen.items()},
+                {stop: list(astuple(one)) for stop, one in list(trace.seen.items())},
                 trace.came_us,
             ]
-            for trace in self.traces
+            for trace in self.kept
         ]
         about = {"streams": list(self.streams), "fragments": list(self.fragments), "domain": self.domain.value}
         return {**about, "traces": traces}

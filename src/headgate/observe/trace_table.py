@@ -42,7 +42,7 @@ def shown(traces: Traces, last: int) -> RenderableType:
 
 def _heartbeats(query: str, traces: Traces, last: int) -> Table:
     """Return when each stop was through, in seconds since the trace began; the stop that took longest is marked."""
-    shown = list(traces.traces)[-last:]
+    shown = traces.kept[-last:]
     table = Table(
         title=f"heartbeats of {query}, and seconds until each stop was through", title_justify="left", box=None
     )

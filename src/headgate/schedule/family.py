@@ -33,6 +33,7 @@ from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
 from headgate.log.log import Log
 from headgate.log.tail import TAIL
+from headgate.masking import masked
 from headgate.schedule.query import RunningQuery
 from headgate.sql import result_order
 from headgate.ticks import Tick
@@ -172,7 +173,7 @@ class Membership:
             [
                 f"query {query.name} ({self.family.kind})",
                 "",
-                f"-- text\n{query.text}",
+                f"-- text\n{masked(query.text)}",
                 "",
                 f"-- member {self.number} of {family.name}\n{others}; its constants are {values}",
                 "",

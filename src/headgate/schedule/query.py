@@ -31,6 +31,7 @@ from headgate.heartbeat.why import Why
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
 from headgate.log.log import Log
+from headgate.masking import masked
 from headgate.observe.live import LiveView
 from headgate.observe.picture import as_html, glance
 from headgate.observe.trace import Traces
@@ -123,7 +124,7 @@ class RunningQuery:
     @property
     def text(self) -> str:
         """Its text in one line, cut short."""
-        return in_line(self.definition.text)
+        return in_line(masked(self.definition.text))
 
     def _traces(self) -> Traces:
         streams = sorted(set(map(base, self.answer.part.streams)))

@@ -23,6 +23,7 @@ from headgate.compile import explanation
 from headgate.cql.definitions import Altered, Dropped, Explanation, Listing, ParameterSet, Setting
 from headgate.errors import UserError
 from headgate.heartbeat.why import Why
+from headgate.masking import masked
 from headgate.observe.overview import plain
 from headgate.plan.nodes import Constraint
 from headgate.server.limits import Limits
@@ -67,7 +68,11 @@ def answer_of(found: Any, catalog: Catalog, limits: Limits) -> dict[str, Any]:
             since = {"since": found.since}
             return {"kind": "parameter", "query": found.query, "name": found.name, "value": found.value, **since}
         case Listing():
-            return {"kind": "listing", "columns": list(found.columns), "rows": [list(row) for row in found.rows]}
+            return {
+                "kind": "listing",
+                "columns": list(found.columns),
+                "rows": [list(map(_shown, row)) for row in found.rows],
+            }
         case Why():
             return why_of(found)
         case Explanation():
@@ -82,6 +87,10 @@ def why_of(why: Why) -> dict[str, Any]:
     """Return why a query has come no further, for programs and in words."""
     said: Mapping[str, Any] = plain(asdict(why))
     return {"kind": "why", **said, "text": str(why)}
+
+
+def _shown(value: Any) -> Any:
+    return masked(value) if isinstance(value, str) else value
 
 
 def _defined(entry: Any, did: str) -> dict[str, Any]:

@@ -74,6 +74,6 @@ def application(
         app.include_router(router)
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     answer_errors(app, [f"{min(route.methods or ())} {route.path}" for route in routes])
-    app.add_middleware(Guard, token=token, most=limits.requests, stopping=lambda: office.desk.stopping)
+    app.add_middleware(Guard, token=token, limits=limits, is_stopping=lambda: office.desk.stopping)
     app.add_middleware(Measured, metrics=office.metrics, log=logging.getLogger("headgate.http"))
     return app

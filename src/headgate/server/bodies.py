@@ -32,12 +32,13 @@ import pyarrow as pa
 
 from headgate.catalog.entries import Relation, Stream
 from headgate.errors import UserError, quoted
+from headgate.server.limits import ROW_LETTERS
+from headgate.server.reading_json import Values
 
 SHOWN = 60
 """How many letters of a body an error quotes."""
 
 LINES_AT_ONCE = 10_000
-DECODER = json.JSONDecoder(parse_float=Decimal)
 BLANKS = re.compile(r"[ \t\n\r]*")
 
 
@@ -80,14 +81,14 @@ def rows(body: bytearray | bytes, kind: str, stream: Stream | Relation, schema: 
 def _json(text: str, kinds: dict[str, pa.DataType]) -> Iterator[Any]:
     place = _next(text, 0)
     if text[place : place + 1] != "[":
-        _parsed(text, 1)
+        _parsed(text[:ROW_LETTERS], 1)
         raise BadBody(
             "the body is not a list of rows", 1, near=text[:SHOWN], detail="One row alone stands in brackets too."
         )
     place = _next(text, place + 1)
-    more = text[place : place + 1] != "]"
+    more, values = text[place : place + 1] != "]", Values(text)
     while more:
-        row, place = _decoded(text, place)
+        row, place = _decoded(values, place)
         yield row
         place = _next(text, place)
         more = text[place : place + 1] == ","
@@ -108,6 +109,9 @@ def _cut(text: str) -> Iterator[str]:
     begin = 0
     while begin < len(text):
         end = text.find("\n", begin) + 1 or len(text)
+        if end - begin > ROW_LETTERS:
+            line = text.count("\n", 0, begin) + 1
+            raise BadBody(f"the line has more than {ROW_LETTERS} letters", line, near=text[begin : begin + SHOWN])
         yield text[begin:end]
         begin = end
 
@@ -119,18 +123,20 @@ def _next(text: str, place: int) -> int:
     return found.end()
 
 
-def _decoded(text: str, place: int, line: int = 1) -> tuple[Any, int]:
+def _decoded(values: Values, place: int, line: int = 1) -> tuple[Any, int]:
     """The value that begins at a place, and where it ends."""
     try:
-        return DECODER.raw_decode(text, place)
+        return values.at(place)
     except json.JSONDecodeError as error:
-        raise _no_json(error, text, line) from None
+        raise _no_json(error, values.text, line) from None
     except (ValueError, RecursionError) as error:
-        raise BadBody("the body is not JSON that can be read", line, detail=str(error)[:SHOWN]) from None
+        near = values.text[place : place + SHOWN]
+        line += values.text.count("\n", 0, place)
+        raise BadBody("the body is not JSON that can be read", line, near=near, detail=str(error)[:SHOWN]) from None
 
 
 def _parsed(text: str, line: int) -> Any:
-    found, end = _decoded(text, _next(text, 0), line)
+    found, end = _decoded(Values(text), _next(text, 0), line)
     if (place := _next(text, end)) != len(text):
         raise _no_json(json.JSONDecodeError("Extra data", text, place), text, line)
     return found

@@ -7,19 +7,19 @@ anywhere else, and runs no script that is not one of these files.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from headgate.editing.completion import completions
 from headgate.errors import UserError
 from headgate.server import examples
+from headgate.server.json_answer import Json
 from headgate.server.office import Office
+from headgate.server.reading_json import members
 from headgate.server.receiving import kind_of
 
 POLICY = "; ".join(
@@ -64,15 +64,15 @@ def console_routes(office: Office) -> APIRouter:
         return given(path)
 
     @routes.post("/completions", **examples.COMPLETIONS)
-    async def complete(request: Request) -> JSONResponse:
+    async def complete(request: Request) -> Json:
         """Say how a statement can go on between the text before the cursor and the text after it."""
         if kind_of(request) != "application/json":
             raise UserError("bad-content-type", "a text to complete is JSON", hint="Content-Type: application/json")
         async with office.bodies.whole(request, office.limits.statement_bytes) as body:
-            before, after = texts_of(bytes(body))
+            before, after = await office.read(texts_of, bytes(body))
         known = await office.look(completions, before, office.engine.catalog, after)
         candidates = [asdict(one) for one in known.candidates[:CANDIDATES]]
-        return JSONResponse({"typed": known.typed, "candidates": candidates})
+        return Json({"typed": known.typed, "candidates": candidates})
 
     def given(path: str) -> Response:
         if path not in found:
@@ -100,12 +100,7 @@ def served_files(folder: Traversable, below: str = "") -> dict[str, bytes]:
 def texts_of(body: bytes) -> tuple[str, str]:
     """Return the text before the cursor and the text after it: {"before": "SELECT ", "after": ";"}."""
     wrong = UserError("bad-body", "a text to complete is JSON", hint='{"before": "SELECT ", "after": ""}')
-    try:
-        said: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        raise wrong from None
-    if not isinstance(said, dict) or not set(said) <= {"before", "after"}:
-        raise wrong
+    said = members(body, wrong, needs=set(), takes={"before", "after"})
     before, after = said.get("before"), said.get("after", "")
     if not isinstance(before, str) or not isinstance(after, str):
         raise wrong

@@ -17,8 +17,9 @@ from typing import Any
 from headgate.observe.overview import plain
 from headgate.server.limits import Limits
 from headgate.server.served import ServedQuery
-from headgate.server.values import encoded, rows_of
+from headgate.server.values import rows_of
 from headgate.sql import result_order
+from headgate.texts import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def early_page(query: ServedQuery, limits: Limits) -> EarlyPage:
     rows, size = list[bytes](), 0
     if answer.table is not None:
         first = answer.table.sort_by(result_order(answer.table.column_names)).slice(0, limits.most_page_rows)
-        for row in map(encoded, rows_of([first])):
+        for row in map(to_json, rows_of([first])):
             size += len(row)
             if size > limits.page_bytes:
                 break

@@ -1,5 +1,8 @@
 """Who may ask: the token, the name that was asked for, and the page that asks; and how many may ask at a time.
 
+Requests are counted by client, and those without the token apart from those with it. Probes are not counted: they are
+answered however many others there are.
+
 Without a token only this machine can reach the server. But a web page in a browser on it could be led here under a
 foreign name, so the name that was asked for must be local too. A page of another origin is refused whoever it is: no
 header of CORS is ever sent. Probes of health and readiness need no token, and learn nothing else. Nor do the files of
@@ -16,8 +19,10 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.errors import UserError
+from headgate.server.limits import Limits
 from headgate.server.listener import is_local
-from headgate.server.refusals import refusal
+from headgate.server.refusals import refusal, stopping
+from headgate.server.shares import Shares, client_of
 
 PROBES = ("/health", "/ready")
 
@@ -33,12 +38,12 @@ HEADERS = [
 class Guard:
     """Lets requests pass, or answers why they may not."""
 
-    def __init__(self, app: ASGIApp, token: str | None, most: int, stopping: Callable[[], bool]) -> None:
+    def __init__(self, app: ASGIApp, token: str | None, limits: Limits, is_stopping: Callable[[], bool]) -> None:
         self.app = app
         self.expected = None if token is None else f"bearer {token}".encode()
-        self.most = most
-        self.stopping = stopping
-        self.under_way = 0
+        self.is_stopping = is_stopping
+        self.under_way = Shares(limits.requests, limits, "are under way")
+        self.strangers = Shares(limits.strangers, limits, "without the token are under way")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,38 +55,36 @@ class Guard:
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
-        refused = self.refused(scope["path"], Headers(scope=scope))
-        self.under_way += 1
+        path, headers = scope["path"], Headers(scope=scope)
+        known = self.expected is None or self._has_token(headers)
+        shares, client = self.under_way if known else self.strangers, client_of(scope)
         try:
-            await (self.app if refused is None else refusal(refused))(scope, receive, sent)
+            self._check(path, headers, known)
+            if path not in PROBES:
+                shares.enter(client)
+        except UserError as refused:
+            await refusal(refused)(scope, receive, sent)
+            return
+        try:
+            await self.app(scope, receive, sent)
         finally:
-            self.under_way -= 1
+            if path not in PROBES:
+                shares.leave(client)
 
-    def refused(self, path: str, headers: Headers) -> UserError | None:
-        """Return the reason to refuse a request with these headers; None if it may pass."""
-        return (None if path in PROBES else self._unknown(path, headers)) or _foreign_page(headers) or self._no_room()
+    def _check(self, path: str, headers: Headers, known: bool) -> None:
+        """Raise an error if a request with these headers may not pass."""
+        if path not in PROBES:
+            if not known and not is_page(path):
+                raise UserError("no-token", "this server wants a token", hint="Authorization: Bearer TOKEN")
+            if self.expected is None:
+                _check_host(headers)
+        _check_origin(headers)
+        if path not in PROBES and self.is_stopping():
+            raise stopping()
 
-    def _unknown(self, path: str, headers: Headers) -> UserError | None:
-        if self.expected is not None and is_page(path):
-            return None
-        if self.expected is not None:
-            scheme, _, credentials = headers.get("authorization", "").partition(" ")
-            if not hmac.compare_digest(f"{scheme.lower()} {credentials.strip()}".encode(), self.expected):
-                return UserError("no-token", "this server wants a token", hint="Authorization: Bearer TOKEN")
-            return None
-        host = host_of(headers.get("host", ""))
-        if host is None:
-            return UserError("bad-host", "the header Host names no host")
-        if not is_local(host):
-            return UserError("foreign-host", "without a token the server answers under local names only")
-        return None
-
-    def _no_room(self) -> UserError | None:
-        if self.stopping():
-            return UserError("stopping", "the engine stops", hint="Send it again when it is back.")
-        if self.under_way >= self.most:
-            return UserError("busy", f"{self.under_way} requests are under way", hint="Send it again a little later.")
-        return None
+    def _has_token(self, headers: Headers) -> bool:
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        return hmac.compare_digest(f"{scheme.lower()} {credentials.strip()}".encode(), self.expected or b"")
 
 
 def is_page(path: str) -> bool:
@@ -89,18 +92,28 @@ def is_page(path: str) -> bool:
     return path == "/" or path.startswith("/console/")
 
 
-def _foreign_page(headers: Headers) -> UserError | None:
+def _check_host(headers: Headers) -> None:
+    """Refuse a name that is not this machine's own."""
+    host = host_of(headers.get("host", ""))
+    if host is None:
+        raise UserError("bad-host", "the header Host names no host")
+    if not is_local(host):
+        raise UserError("foreign-host", "without a token the server answers under local names only")
+
+
+def _check_origin(headers: Headers) -> None:
     """Refuse what a page of another origin asks; programs that are no browser name no origin."""
     origin = headers.get("origin")
     if origin is None:
-        return None
+        return
     try:
         from_here = bool(origin) and urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
     except ValueError:
         from_here = False
-    if from_here:
-        return None
-    return UserError("foreign-origin", "pages of other origins may not ask", detail="The server sends no CORS headers.")
+    if not from_here:
+        raise UserError(
+            "foreign-origin", "pages of other origins may not ask", detail="The server sends no CORS headers."
+        )
 
 
 def host_of(said: str) -> str | None:

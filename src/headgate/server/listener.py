@@ -48,10 +48,10 @@ class Door:
 class Listener:
     """A running server: it takes requests until it is stopped."""
 
-    def __init__(self, app: Any, door: Door) -> None:
+    def __init__(self, app: Any, door: Door, limits: Limits) -> None:
         import uvicorn
 
-        from headgate.server.connection import guarded
+        from headgate.server.connection import Connections, Loop
 
         self.url = door.url
         self._app = app
@@ -59,8 +59,10 @@ class Listener:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=guarded(),
+                http=Connections(limits),  # type: ignore[arg-type] # it makes them
+                loop=lambda: Loop(limits.header_seconds),  # type: ignore[arg-type] # it makes one
                 lifespan="off",
+                proxy_headers=False,  # who asks is who is connected, and not who a header says
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -102,7 +104,8 @@ def listening(
     need_packages()
     from headgate.server.app import application
 
-    return Listener(application(engine, inputs, door.token, serving, limits), door)
+    limits = limits or (serving.limits if serving is not None else Limits())
+    return Listener(application(engine, inputs, door.token, serving, limits), door, limits)
 
 
 def need_packages() -> None:

@@ -28,8 +28,9 @@ from headgate.server.early import EarlyPage, EarlyPages
 from headgate.server.limits import Limits
 from headgate.server.pages import Page, page_of
 from headgate.server.positions import Position, changed, edition_of
-from headgate.server.refusals import as_json
+from headgate.server.refusals import as_json, stopping
 from headgate.server.served import Served, ServedQuery
+from headgate.server.shares import Shares
 
 RING_SECONDS = 0.02
 """The bell is heard no more often: results that come in between go out together."""
@@ -107,7 +108,10 @@ class Events:
     async def _make(self, query: ServedQuery, after: Position) -> Event:
         try:
             page: Page = await self.aside(page_of, query, after, self.limits.page_rows, self.limits)
-            made = self._made[after] = Event(_results(page, query.complete), len(page.rows), page.position)
+            made = Event(_results(page, query.complete), len(page.rows), page.position)
+            if made.position == after:  # nothing is there yet: it is looked at again when the bell is rung
+                return made
+            self._made[after] = made
             self.bytes += len(made.data)
             while self.bytes > CACHE_BYTES or len(self._made) > CACHE_EVENTS:
                 self.bytes -= len(self._made.popitem(last=False)[1].data)
@@ -119,20 +123,15 @@ class Events:
 class Followers:
     """All who follow results."""
 
-    def __init__(self, engine: Served, limits: Limits, aside: Aside, stopping: Callable[[], bool]) -> None:
+    def __init__(self, engine: Served, limits: Limits, aside: Aside, is_stopping: Callable[[], bool]) -> None:
         self.engine = engine
         self.limits = limits
-        self.stopping = stopping
+        self.is_stopping = is_stopping
         self.bell = Bell()
         self.events = Events(limits, aside)
         self.early = EarlyPages(limits, aside)
-        self.count = 0
+        self.places = Shares(limits.followers, limits, "follow results already")
         engine.on_commit(self.bell.ring)
-
-    def check_room(self) -> None:
-        """Refuse one more if there are as many as may be."""
-        if self.count >= self.limits.followers:
-            raise UserError("busy", f"{self.count} requests follow results already", hint="Come back a little later.")
 
     async def follow(self, name: str, after: Position) -> AsyncIterator[tuple[bytes, int]]:
         """Give the events behind a position, and how many results each has, until there is a reason to end.
@@ -151,10 +150,11 @@ class Followers:
             except UserError as error:
                 yield _event("end", as_json(error)), 0
                 return
-            if event is not None:
+            if event is not None and event.position != after:
                 after = event.position
                 if event.results:
                     yield event.data, event.results
+                await asyncio.sleep(0)  # others have their turn, whatever lies ready
             elif early != shown:
                 shown = early
                 yield b"event: early\ndata: %b\n\n" % early.to_json(), 0
@@ -163,8 +163,8 @@ class Followers:
 
     def _still(self, name: str, after: Position) -> ServedQuery:
         """Return the query while its results are still those that are followed."""
-        if self.stopping():
-            raise UserError("stopping", "the engine stops", hint="Come back with the last position.")
+        if self.is_stopping():
+            raise stopping("Come back with the last position.")
         query = self.engine.query(name)
         if edition_of(query) != after.edition:
             raise changed(name)

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headgate import __version__
 from headgate.observe.overview import Overview
 from headgate.server.status import Status
+from headgate.texts import shown
 
 NAMES = 500
 """How many streams, queries, logs and fragments have metrics of their own."""
@@ -230,7 +231,7 @@ def _some(everything: Mapping[str, V]) -> dict[str, V]:
 def _filled(metric: Any, samples: Iterable[tuple[list[str], float | None]]) -> Metric:
     for labels, value in samples:
         if value is not None:
-            metric.add_metric(labels, value)
+            metric.add_metric(list(map(shown, labels)), value)
     return metric
 
 

@@ -25,6 +25,8 @@ PUSH_THREADS = 16
 """Pushes that wait at the same time are made durable together, so threads that only wait are of use."""
 
 LOOK_THREADS = 2
+READ_THREADS = 2
+"""What these do is short: they read the bodies of statements."""
 
 
 class Office:
@@ -40,11 +42,16 @@ class Office:
         self.metrics = Metrics(self.status)
         self.on_stop: list[Callable[[], None]] = []
         self._pushing = ThreadPoolExecutor(PUSH_THREADS, thread_name_prefix="headgate-push")
+        self._reading = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="headgate-read")
         self._looking = ThreadPoolExecutor(LOOK_THREADS, thread_name_prefix="headgate-look")
 
     async def work(self, work: Callable[..., T], *arguments: Any) -> T:
         """Take rows, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pushing, work, *arguments)
+
+    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Read a body, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._reading, work, *arguments)
 
     async def look(self, work: Callable[..., T], *arguments: Any) -> T:
         """Look at something, in a thread."""
@@ -59,4 +66,5 @@ class Office:
     def close(self) -> None:
         """Let go of the threads when the last request has been answered."""
         self._pushing.shutdown()
+        self._reading.shutdown(cancel_futures=True)
         self._looking.shutdown(cancel_futures=True)

@@ -8,7 +8,8 @@ from headgate.errors import UserError
 from headgate.server.limits import Limits
 from headgate.server.positions import Position, edition_of
 from headgate.server.served import ServedQuery
-from headgate.server.values import encoded, rows_of
+from headgate.server.values import rows_of
+from headgate.texts import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def page_of(query: ServedQuery, after: Position, most_rows: int, limits: Limits)
     looked_at = sum(table.num_rows for table in tables)
     own = upto - after.count == looked_at  # otherwise some results are those of other members of a family
     rows, size = list[bytes](), 0
-    for place, row in enumerate(map(encoded, rows_of(tables))):
+    for place, row in enumerate(map(to_json, rows_of(tables))):
         if size + len(row) > limits.page_bytes:
             if not own:
                 return page_of(query, after, most_rows // 2, limits)

@@ -21,7 +21,9 @@ from headgate.catalog.entries import Stream
 from headgate.errors import UserError
 from headgate.observe.overview import plain
 from headgate.server.bodies import rows
-from headgate.server.refusals import SHOWN
+from headgate.server.limits import READ_AT_ONCE
+from headgate.server.reading_json import members
+from headgate.server.refusals import SHOWN, stopping
 from headgate.server.served import Served
 from headgate.sources.inlet import Inlet
 from headgate.sources.inputs import Inputs
@@ -59,19 +61,22 @@ class Desk:
         self.turn = engine.turn
         self.large = threading.Lock()
         """Held for a large body: while it is taken, it needs several times its size."""
+        self.reading = threading.BoundedSemaphore(READ_AT_ONCE)
+        """Held while a body is made rows."""
         self.stopping = False
 
     def take(self, name: str, kind: str, body: bytearray, numbered: Numbered | None) -> dict[str, Any]:
         """Push the rows of a body; they are durable when this returns."""
         inlet = self.inputs.inlet(name)
         if self.stopping:
-            raise UserError("stopping", "the engine stops", hint="Send the rows again when it is back.")
+            raise stopping("Send the rows again when it is back.")
         with self.large if len(body) > LARGE else contextlib.nullcontext():
             return self._take(name, inlet, kind, body, numbered)
 
     def _take(self, name: str, inlet: Inlet, kind: str, body: bytearray, numbered: Numbered | None) -> dict[str, Any]:
         shape, began_us = inlet.rows, self.engine.clock.now_us()
-        found = shape.read(rows(body, kind, inlet.stream, shape.schema))
+        with self.reading:
+            found = shape.read(rows(body, kind, inlet.stream, shape.schema))
         answer: dict[str, Any] = {}
 
         def admit() -> bool:
@@ -105,12 +110,14 @@ class Desk:
                 else None
             }
 
-    def promise(self, name: str, said: Any) -> dict[str, Any]:
+    def promise(self, name: str, body: bytes) -> dict[str, Any]:
         """Take a heartbeat that a source sends itself; answer with the stream's heartbeat."""
         stream = self.engine.catalog.only_stream(name, "a heartbeat")
         hint = '{"to": 17}' if stream.domain is not TimeDomain.TIMESTAMP else '{"to": "2026-01-01T12:00:00Z"}'
-        if not isinstance(said, dict) or "to" not in said or not set(said) <= {"to", "source"}:
-            raise UserError("bad-heartbeat", 'a heartbeat says "to", and "source" if it is of one source', hint=hint)
+        wrong = UserError(
+            "bad-heartbeat", 'a heartbeat is JSON with "to", and "source" if it is of one source', hint=hint
+        )
+        said = members(body, wrong, needs={"to"}, takes={"to", "source"})
         to, source = said["to"], said.get("source")
         if source is not None and (stream.source is None or not isinstance(source, str)):
             detail = (

@@ -6,7 +6,6 @@ import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from headgate.errors import UserError
 from headgate.observe.overview import plain
@@ -14,13 +13,16 @@ from headgate.server import examples
 from headgate.server.answers import why_of
 from headgate.server.early import early_page
 from headgate.server.event_stream import EventStream
+from headgate.server.json_answer import Json
 from headgate.server.live import Followers
 from headgate.server.office import Office
 from headgate.server.pages import Page, page_of
 from headgate.server.positions import Position, position_in
+from headgate.server.reading_json import members
 from headgate.server.receiving import kind_of
 from headgate.server.refusals import refusal
 from headgate.server.served import ServedQuery
+from headgate.server.shares import Shares, client_of
 from headgate.server.statements import Clerk, Outcome
 from headgate.sql import spelled
 
@@ -31,46 +33,49 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
     """Make the routes by which statements come in and results go out."""
     routes = APIRouter(tags=["queries"])
     engine, limits = office.engine, office.limits
+    texts = Shares(limits.statements_waiting + 1, limits, "wait for their statements")
 
     @routes.post("/statements", **examples.STATEMENTS)
-    async def execute(request: Request) -> JSONResponse:
+    async def execute(request: Request) -> Json:
         """Carry out CQL statements, one by one."""
         kind = kind_of(request)
         async with office.bodies.whole(request, limits.statement_bytes) as body:
-            cql = text_of(kind, bytes(body))
-        return answered(await clerk.carry_out(cql))
+            cql = await office.read(text_of, kind, bytes(body))
+        with texts.place(client_of(request.scope)):
+            return answered(await clerk.carry_out(cql))
 
     @routes.get("/queries/{name}", **examples.QUERY)
-    async def query(name: str) -> JSONResponse:
+    async def query(name: str) -> Json:
         """Say what a query is, and how far its results are."""
         running = engine.query(name)
         overview, _ = await office.look(office.status.look)
         if running.name not in overview.queries:
             raise UserError("no-such-query", f'query "{name}" is being created', hint="Ask again in a second.")
         last = Position(position_in(running, None).edition, running.last_position)
-        return JSONResponse({"name": running.name, **plain_view(overview, running.name), "position": str(last)})
+        return Json({"name": running.name, **plain_view(overview, running.name), "position": str(last)})
 
     @routes.get("/queries/{name}/explain", **examples.EXPLAIN)
-    async def explain(name: str) -> JSONResponse:
+    async def explain(name: str) -> Json:
         """Say how a query is computed: its plan, its fragments, what it keeps, and the SQL of an epoch."""
         running = engine.query(name)
-        return JSONResponse({"query": running.name, "text": await office.look(in_turn, office, running.explain)})
+        return Json({"query": running.name, "text": await office.look(in_turn, office, running.explain)})
 
     @routes.get("/queries/{name}/why", **examples.WHY)
-    async def why(name: str) -> JSONResponse:
+    async def why(name: str) -> Json:
         """Say why a query has come no further."""
-        return JSONResponse(why_of(await office.look(in_turn, office, engine.query(name).why)))
+        return Json(why_of(await office.look(in_turn, office, engine.query(name).why)))
 
     @routes.get("/queries/{name}/trace", **examples.TRACE)
-    async def trace(name: str) -> JSONResponse:
+    async def trace(name: str) -> Json:
         """Say when each stop on the way from the streams to the sink saw the last heartbeats (watermarks)."""
         running = engine.query(name)
-        return JSONResponse({"query": running.name, "heartbeats": await office.look(traced, office, running)})
+        return Json({"query": running.name, "heartbeats": await office.look(traced, office, running)})
 
     @routes.delete("/queries/{name}", **examples.DROP)
-    async def drop(name: str) -> JSONResponse:
+    async def drop(request: Request, name: str) -> Json:
         """Drop a query."""
-        return answered(await clerk.carry_out(f"DROP QUERY {spelled(engine.query(name).name)};"))
+        with texts.place(client_of(request.scope)):
+            return answered(await clerk.carry_out(f"DROP QUERY {spelled(engine.query(name).name)};"))
 
     @routes.get("/queries/{name}/results", **examples.RESULTS)
     async def results(
@@ -90,27 +95,29 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
 
     @routes.get("/queries/{name}/live", **examples.LIVE)
     async def live(
-        name: str, after: After = None, last_event_id: Annotated[str | None, Header(max_length=100)] = None
+        request: Request,
+        name: str,
+        after: After = None,
+        last_event_id: Annotated[str | None, Header(max_length=100)] = None,
     ) -> Response:
         """Follow results as they come, as server-sent events, behind a position or the last event that was seen.
 
         Events of the kind `early` are partial, replace each other, and have no position.
         """
-        followers.check_room()
+        client = client_of(request.scope)
+        followers.places.check(client)
         running = engine.query(name)
         await office.look(running.page, running.last_position, 1)  # refused here if its results go elsewhere
         position = position_in(running, last_event_id or after)
-        followers.count += 1
-        office.metrics.followers.set(followers.count)
+        followers.places.enter(client)
+        office.metrics.followers.set(followers.places.taken)
 
         def ended(let_go: bool) -> None:
-            followers.count -= 1
-            office.metrics.followers.set(followers.count)
+            followers.places.leave(client)
+            office.metrics.followers.set(followers.places.taken)
             office.metrics.let_go.inc(int(let_go))
 
-        return EventStream(
-            followers.follow(running.name, position), limits.send_seconds, office.metrics.sent.inc, ended
-        )
+        return EventStream(followers.follow(running.name, position), office.metrics.sent.inc, ended)
 
     return routes
 
@@ -118,31 +125,31 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
 def text_of(kind: str, body: bytes) -> str:
     """Return the CQL in a body: {"cql": "..."} as JSON, or the text itself as application/sql."""
     wrong = UserError("bad-body", "statements are JSON or SQL", hint='{"cql": "SHOW QUERIES;"}')
-    try:
-        match kind:
-            case "application/sql":
+    match kind:
+        case "application/sql":
+            try:
                 return body.decode()
-            case "application/json":
-                said = json.loads(body)
-            case _:
-                raise UserError(
-                    "bad-content-type",
-                    f'statements cannot be read from a body of type "{kind[:100]}"',
-                    hint="Content-Type: application/json, or application/sql",
-                )
-    except (ValueError, RecursionError):
-        raise wrong from None
-    if not isinstance(said, dict) or set(said) != {"cql"} or not isinstance(said["cql"], str):
-        raise wrong
-    return said["cql"]
+            except ValueError:
+                raise wrong from None
+        case "application/json":
+            cql = members(body, wrong, needs={"cql"}, takes={"cql"})["cql"]
+            if not isinstance(cql, str):
+                raise wrong
+            return cql
+        case _:
+            raise UserError(
+                "bad-content-type",
+                f'statements cannot be read from a body of type "{kind[:100]}"',
+                hint="Content-Type: application/json, or application/sql",
+            )
 
 
-def answered(outcome: Outcome) -> JSONResponse:
+def answered(outcome: Outcome) -> Json:
     """Return what became of statements; of a text that failed, also what was done before the mistake."""
     if outcome.error is not None:
         missing = outcome.error.code.startswith("no-such-")  # a name in the text, not the page that was asked for
         return refusal(outcome.error, 400 if missing else None, answers=outcome.answers)
-    return JSONResponse({"answers": outcome.answers})
+    return Json({"answers": outcome.answers})
 
 
 def in_turn(office: Office, work: Any) -> Any:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from fastapi import Request
 
 from headgate.errors import UserError
 from headgate.server.limits import Limits
+from headgate.server.shares import Shares, client_of
 
 
 def kind_of(request: Request) -> str:
@@ -19,15 +22,25 @@ def kind_of(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+@dataclass(slots=True, eq=False)
+class Coming:
+    """A body that is coming."""
+
+    client: str
+    limit: asyncio.Timeout
+    body: bytearray
+
+
 class Bodies:
     """Reads the bodies of requests, and limits how many there are at a time and how large they are together."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.held = 0
-        self.waiting = 0
-        self.coming: dict[asyncio.Timeout, bytearray] = {}
-        """What has come of those that are coming, the oldest first."""
+        self.held: Counter[str] = Counter()
+        """How many bytes there are of the bodies of each client."""
+        self.waiting = Shares(limits.waiting, limits, "wait already")
+        self.coming: dict[Coming, None] = {}
+        """Those that are coming, the oldest first."""
 
     @contextlib.asynccontextmanager
     async def whole(self, request: Request, most: int | None = None) -> AsyncIterator[bytearray]:
@@ -35,20 +48,15 @@ class Bodies:
 
         It takes a place only when it is complete: slow senders keep nobody out.
         """
-        body = bytearray()
+        client, body = client_of(request.scope), bytearray()
         try:
-            await self._read(request, body, self.limits.body_bytes if most is None else most)
-            if self.waiting >= self.limits.waiting:
-                raise UserError("busy", f"{self.waiting} requests wait already", hint="Send it again a little later.")
-            self.waiting += 1
-            try:
+            await self._read(request, client, body, self.limits.body_bytes if most is None else most)
+            with self.waiting.place(client):
                 yield body
-            finally:
-                self.waiting -= 1
         finally:
-            self.held -= len(body)
+            self._free(client, len(body))
 
-    async def _read(self, request: Request, body: bytearray, most: int) -> None:
+    async def _read(self, request: Request, client: str, body: bytearray, most: int) -> None:
         """Read the body, and refuse it as soon as it is known to be too large or too slow."""
         limits, began = self.limits, asyncio.get_running_loop().time()
         too_large = UserError(
@@ -59,22 +67,21 @@ class Bodies:
         expected = request.headers.get("content-length", "0")
         if not expected.isdecimal() or int(expected) > most:
             raise too_large
-        limit = asyncio.timeout_at(self._deadline(began, 0))
-        if len(self.coming) >= limits.reading:
+        coming = Coming(client, asyncio.timeout_at(self._deadline(began, 0)), body)
+        if sum(one.client == client for one in self.coming) >= limits.of_client(limits.reading):
+            self._refuse_oldest(client)
+        elif len(self.coming) >= limits.reading:
             self._refuse_oldest()
         try:
-            async with limit:
-                self.coming[limit] = body
+            async with coming.limit:
+                self.coming[coming] = None
                 async for part in request.stream():
                     if len(body) + len(part) > most:
                         raise too_large
                     body += part
-                    self.held += len(part)
-                    while self.held > limits.held_bytes and self._refuse_oldest(limit):
-                        pass
-                    if self.held > limits.held_bytes:
-                        raise UserError("busy", "too much is waiting already", hint="Send it again a little later.")
-                    limit.reschedule(self._deadline(began, len(body)))
+                    self.held[client] += len(part)
+                    self._make_room(coming)
+                    coming.limit.reschedule(self._deadline(began, len(body)))
         except TimeoutError:
             raise UserError(
                 "body-too-slow",
@@ -82,18 +89,37 @@ class Bodies:
                 detail=f"It was not there after {asyncio.get_running_loop().time() - began:.1f} s.",
             ) from None
         finally:
-            self.coming.pop(limit, None)
+            self.coming.pop(coming, None)
 
     def _deadline(self, began: float, bytes_read: int) -> float:
         limits = self.limits
         return began + min(limits.body_seconds, limits.pause_seconds + bytes_read / limits.bytes_a_second)
 
-    def _refuse_oldest(self, but: asyncio.Timeout | None = None) -> bool:
-        """Refuse the body that has been coming longest and free its memory; False if there is none."""
-        oldest = next((limit for limit in self.coming if limit is not but), None)
-        if oldest is not None:
-            body = self.coming.pop(oldest)
-            self.held -= len(body)
-            body.clear()
-            oldest.reschedule(asyncio.get_running_loop().time())
-        return oldest is not None
+    def _make_room(self, coming: Coming) -> None:
+        """Refuse other bodies while there is more than may be held, of this client or of all, or else this one."""
+        limits, client = self.limits, coming.client
+        share = max(limits.of_client(limits.held_bytes), limits.body_bytes)
+        while self.held[client] > share and self._refuse_oldest(client, coming):
+            pass
+        while self.held.total() > limits.held_bytes and self._refuse_oldest(None, coming):
+            pass
+        if self.held[client] > share or self.held.total() > limits.held_bytes:
+            raise UserError("busy", "too much is waiting already", hint="Send it again a little later.")
+
+    def _refuse_oldest(self, client: str | None = None, but: Coming | None = None) -> bool:
+        """Refuse the body that has been coming longest, of a client or of all, and free its memory; say if there is
+        one.
+        """
+        oldest = next((one for one in self.coming if one is not but and client in (None, one.client)), None)
+        if oldest is None:
+            return False
+        del self.coming[oldest]
+        self._free(oldest.client, len(oldest.body))
+        oldest.body.clear()
+        oldest.limit.reschedule(asyncio.get_running_loop().time())
+        return True
+
+    def _free(self, client: str, size: int) -> None:
+        self.held[client] -= size
+        if not self.held[client]:
+            del self.held[client]

@@ -12,12 +12,13 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from headgate.errors import Place, UserError
 from headgate.server.bodies import BadBody
+from headgate.server.json_answer import Json
 
 SHOWN = 1_000
 """How long a text in an error may be: rows are quoted in some."""
@@ -74,31 +75,36 @@ def _place(place: Place) -> dict[str, Any]:
     return {"line": place.line, "column": column, "start": place.start, "end": place.end, "caret": place.caret()}
 
 
-def refusal(error: UserError, status: int | None = None, **more: Any) -> JSONResponse:
+def refusal(error: UserError, status: int | None = None, **more: Any) -> Json:
     """Return the answer to a request that is refused."""
     status = status or STATUS.get(error.code, 400)
-    return JSONResponse(as_json(error) | more, status, HEADERS.get(status))
+    return Json(as_json(error) | more, status, HEADERS.get(status))
+
+
+def stopping(hint: str = "Send it again when it is back.") -> UserError:
+    """Return the error for requests that come while the engine stops."""
+    return UserError("stopping", "the engine stops", hint=hint)
 
 
 def answer_errors(app: FastAPI, known: list[str]) -> None:
     """Let an application answer every error as JSON; `known` are the pages it has."""
 
     @app.exception_handler(UserError)
-    async def refused(request: Request, error: UserError) -> JSONResponse:
+    async def refused(request: Request, error: UserError) -> Json:
         return refusal(error)
 
     @app.exception_handler(RequestValidationError)
-    async def bad_parameter(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def bad_parameter(request: Request, error: RequestValidationError) -> Json:
         first = error.errors()[0]
         return refusal(UserError("bad-parameter", f'"{first["loc"][-1]}" cannot be used: {first["msg"]}'))
 
     @app.exception_handler(HTTPException)
-    async def no_page(request: Request, error: HTTPException) -> JSONResponse:
+    async def no_page(request: Request, error: HTTPException) -> Json:
         message = f"there is no {request.method} {request.url.path}"[:SHOWN]
         return refusal(UserError("no-such-page", message, detail=f"There is {', '.join(known)}."), error.status_code)
 
     @app.exception_handler(OSError)
-    async def not_kept(request: Request, error: OSError) -> JSONResponse:
+    async def not_kept(request: Request, error: OSError) -> Json:
         return refusal(UserError("not-kept", "the rows could not be written", detail=error.strerror or ""))
 
     @app.exception_handler(ClientDisconnect)
@@ -106,7 +112,7 @@ def answer_errors(app: FastAPI, known: list[str]) -> None:
         return Response(status_code=400)  # nobody hears it, and nothing was taken
 
     @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> JSONResponse:
+    async def broken(request: Request, error: Exception) -> Json:
         logger.error("headgate is wrong here", exc_info=error)
         what = type(error).__name__
         return refusal(UserError("broken", "headgate is wrong here", detail=what, hint="Please report it."))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse
 
 from headgate.errors import UserError
 from headgate.server import examples
+from headgate.server.json_answer import Json
 from headgate.server.metrics import CONTENT_TYPE
 from headgate.server.office import Office
+from headgate.server.refusals import stopping
 
 
 def status_routes(office: Office) -> APIRouter:
@@ -16,9 +17,9 @@ def status_routes(office: Office) -> APIRouter:
     routes = APIRouter(tags=["status"])
 
     @routes.get("/status", **examples.STATUS)
-    async def status() -> JSONResponse:
+    async def status() -> Json:
         """Say how everything is: streams, logs, fragments, queries, sinks, rates, and what holds queries back."""
-        return JSONResponse(await office.look(office.status.to_json))
+        return Json(await office.look(office.status.to_json))
 
     @routes.get("/metrics", **examples.METRICS)
     async def metrics() -> Response:
@@ -26,15 +27,17 @@ def status_routes(office: Office) -> APIRouter:
         return Response(await office.look(office.metrics.text), media_type=CONTENT_TYPE)
 
     @routes.get("/health", **examples.HEALTH)
-    async def health() -> JSONResponse:
+    async def health() -> Json:
         """Say that the process answers. It needs no token."""
-        return JSONResponse({"status": "ok"})
+        return Json({"status": "ok"})
 
     @routes.get("/ready", **examples.READY)
-    async def ready() -> JSONResponse:
+    async def ready() -> Json:
         """Say whether the engine runs its queries, and takes requests. It needs no token."""
+        if office.desk.stopping:
+            raise stopping()
         if not office.engine.running:
             raise UserError("not-ready", "the engine does not run its queries", hint="Ask again in some seconds.")
-        return JSONResponse({"status": "ready"})
+        return Json({"status": "ready"})
 
     return routes

@@ -7,7 +7,6 @@ A DOUBLE that JSON has no number for is text: "NaN", "Infinity", "-Infinity".
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -24,11 +23,6 @@ def rows_of(tables: Iterable[pa.Table]) -> Iterator[dict[str, Any]]:
         columns = [_column(table.column(place), table.schema.field(place).type) for place in range(len(names))]
         for values in zip(*columns, strict=True):
             yield dict(zip(names, values, strict=True))
-
-
-def encoded(row: Any) -> bytes:
-    """Return a row as the bytes of its JSON."""
-    return json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _column(column: pa.ChunkedArray, kind: pa.DataType) -> list[Any]:

@@ -28,6 +28,7 @@ from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
 from headgate.packets.records import NotACapture
+from headgate.paths import for_spark
 from headgate.sources.as_they_are import AsTheyAre
 from headgate.sources.captures import Captures
 from headgate.sources.folder import Folder
@@ -76,9 +77,11 @@ class FileSource:
         self.inlet = inlet
         self.connector = connector
         self.path = next((value for key, value in connector.options.items() if key.lower() == "path"), "")
+        self.opened = for_spark(self.path)
+        """The path as Spark is to have it."""
         self.reader = FileReader(self.session, inlet, connector)
         self.as_they_are = AsTheyAre(inlet, connector.format, connector.options)
-        self.folder = Folder(self.path, connector.options)
+        self.folder = Folder(self.opened, connector.options)
         self.captures = Captures(self.session, inlet, connector)
         self.small = SmallFiles(inlet, connector, self.as_they_are)
         self.hurried_in_vain = 0
@@ -172,7 +175,7 @@ class FileSource:
         if plain is not None and self.folder.trusted:
             return plain
         try:
-            found = self.reader.listed(self.path)
+            found = self.reader.listed(self.opened)
             self.folder.trusted = plain is not None and bool(found) and set(found) == set(plain)
             return found
         except Exception as error:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from headgate.catalog.entries import Relation, Stream
 from headgate.errors import UserError, quoted
 from headgate.sources.letters import Unread
+from headgate.texts import bad_text
 from headgate.ticks import Tick, TimeDomain
 
 Signed: TypeAlias = tuple[Any, Mapping[str, Any], int]
@@ -92,6 +93,8 @@ class Rows:
         for place, row in enumerate(signed, first):
             try:
                 tables.append(self._converted([row], place))
+            except UnicodeEncodeError as error:
+                raise bad_text(error.object, f'a value of a row of "{self.stream.name}"') from None
             except WRONG_TYPE:
                 unread.append((place, json.dumps([row[0], dict(row[1])], default=str)))
         return pa.concat_tables(tables), unread

@@ -27,6 +27,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate import paths
 from headgate.catalog.entries import Connector
 from headgate.catalog.readers import STREAMED, reader
 from headgate.errors import UserError, nearest
@@ -150,7 +151,7 @@ class StreamingSource:
             if self.connector.format == "interface":
                 rows = interface_rows(self.session, self.inlet, self.connector, self.checkpoint / CAPTURE)
                 return with_columns(rows, self.inlet, self.connector.payload)
-            from_spark = self.session.readStream.options(**defaults, **self.connector.options)
+            from_spark = self.session.readStream.options(**defaults, **paths.opened(self.connector.options))
             if self.files is not None:
                 return from_spark.format("binaryFile").schema(ANY_FILE).load().select("path")
             return with_columns(from_spark.format(self.connector.format).load(), self.inlet, self.connector.payload)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headgate import paths
 from headgate.catalog.entries import Connector
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
@@ -63,7 +64,11 @@ class TableSource:
         unread = (f"CAST(NULL AS STRING) AS {column}" for column in (CORRUPT, ROW))
         with arriving_folder(self.inlet) as folder:
             try:
-                rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
+                rows = (
+                    self.session.read.format(self.connector.format)
+                    .options(**paths.opened(self.connector.options))
+                    .load()
+                )
                 placed = selected(rows, *columns, *unread, Sql("MONOTONICALLY_INCREASING_ID() AS _s"))
                 batch = judged(self.session, self.inlet, lambda _: placed, folder, clock)
             except Exception as error:

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 from pyspark.util import inheritable_thread_target
 
+from headgate import masking
 from headgate.errors import UserError
 from headgate.spark import connectors
 from headgate.spark.failures import sentence
@@ -139,6 +140,7 @@ def started(
     ours = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.redaction.regex": masking.SPARK,
         **REMEMBERED,
         "spark.scheduler.mode": "FAIR",  # sources are read beside epochs, in a pool of their own
         "spark.sql.session.timeZone": "UTC",
@@ -337,6 +339,7 @@ def own_session(session: SparkSession, partitions: int | None = None) -> SparkSe
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.runSQLOnFiles": "false",  # FROM text.`/etc/hosts` is no file
+        "spark.sql.redaction.options.regex": masking.SPARK,
         "spark.sql.variable.substitute": "false",  # '${env:HOME}' in a query is a text, not the environment
         "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
         "spark.sql.parser.escapedStringLiterals": "false",  # so that a literal means what cql.strings reads in it

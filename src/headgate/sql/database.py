@@ -12,7 +12,7 @@ _COLUMN = re.compile(_QUOTED)
 _TABLE = re.compile(rf"(?:[\w$#@]+|{_QUOTED})(?:\.(?:[\w$#@]+|{_QUOTED}))*")
 
 
-def quoted(column: str) -> Sql:
+def quoted_column(column: str) -> Sql:
     """A column's name as the dialect of a database has quoted it; ValueError if the quotes end within it."""
     if _COLUMN.fullmatch(column) is None:
         raise ValueError(f"{column} is not the quoted name of a column")

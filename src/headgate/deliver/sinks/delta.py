@@ -15,6 +15,7 @@ from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity
+from headgate.paths import for_spark
 from headgate.spark.session import let_go, own_session
 
 
@@ -26,7 +27,7 @@ class DeltaSink:
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
         self.connector = connector
-        self.path = connector.options["path"]
+        self.path = for_spark(connector.options["path"])
         self.session = own_session(session)
         self.writer = identity(directory)
 

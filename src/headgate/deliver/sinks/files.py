@@ -38,6 +38,7 @@ from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity, owned_by_another, settle, settle_file
 from headgate.errors import UserError
 from headgate.log.checksum import DAMAGED, of_file, sealed, synced, torn, unsealed
+from headgate.paths import real
 from headgate.spark.failures import sentence
 from headgate.spark.session import let_go, own_session
 from headgate.spark.staging import address
@@ -141,7 +142,7 @@ class FileSink:
         self.query = query
         self.connector = connector
         self.session = own_session(session)
-        self.folder = Path(connector.options["path"].removeprefix("file://")).absolute()
+        self.folder = Path(real(connector.options["path"]))
         self.commits = self.folder / "_commits"
         self.staging = self.folder / "_staging"
         self.mode = sinks.mode(connector)

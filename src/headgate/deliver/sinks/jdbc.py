@@ -27,12 +27,12 @@ from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity, known, owned_by_another
-from headgate.errors import UserError
+from headgate.errors import UserError, quoted
 from headgate.spark.failures import reason_of, sentence
 from headgate.spark.session import own_session
 from headgate.spark.statements import selected
 from headgate.sql import ALL, Sql, name
-from headgate.sql.database import quoted, said
+from headgate.sql.database import quoted_column, said
 from headgate.sql.database import table as table_name
 
 DRIVERS = {
@@ -46,6 +46,10 @@ DRIVERS = {
     "derby": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
 }
 """The classes of drivers. Java finds one by itself only if it was there when the JVM started."""
+
+
+QUOTES = set('"`[]\\\0')
+"""What databases write names between."""
 
 
 class JdbcSink:
@@ -197,6 +201,7 @@ class JdbcSink:
                 shape.repeated(shape.netted(None, frame)), ALL, Sql("IF(_n > 0, '+', '-') AS _change")
             ).drop("_n")
         frame = shape.labelled(frame, delivery, self.connector)
+        _check_columns(frame.columns, self.target)
         return selected(frame, ALL, Sql("MONOTONICALLY_INCREASING_ID() AS _row"))
 
     def _write(self, frame: DataFrame) -> None:
@@ -259,6 +264,18 @@ class JdbcSink:
             f"FROM {self.target}) AS t "
             f"JOIN (SELECT ROW({listed}) AS r, {copy} AS n FROM {self.stage} WHERE {change} = '-') AS s "
             "ON t.r = s.r AND t.n = s.n)"
+        )
+
+
+def _check_columns(columns: Sequence[str], target: str) -> None:
+    """Refuse names of columns that end the quotes around them: Spark writes them into its statements as they are."""
+    wrong = [column for column in columns if QUOTES & set(column)]
+    if wrong:
+        raise UserError(
+            "sink-failed",
+            f'table "{target}" cannot have columns {quoted(wrong)}',
+            detail="There are quotation marks, brackets or backslashes in their names.",
+            hint="Name them by AS in the query.",
         )
 
 
@@ -396,7 +413,7 @@ class Transaction:
 
     def quote(self, column: str) -> Sql:
         """A column's name as this database quotes it."""
-        return quoted(str(self.database.dialect.quoteIdentifier(column)))
+        return quoted_column(str(self.database.dialect.quoteIdentifier(column)))
 
     def listed(self, columns: Sequence[str]) -> Sql:
         """Columns' names, quoted, with commas between them."""

@@ -51,7 +51,8 @@ async function post(path, body) {
   return (await request(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
 }
 
-const query = (name) => `/queries/${encodeURIComponent(name)}`;
+const encoded = (name) => encodeURIComponent(name.toWellFormed?.() ?? name); // half a character has no code
+const query = (name) => `/queries/${encoded(name)}`;
 
 export const status = () => get("/status");
 export const execute = async (cql) => (await post("/statements", { cql })).answers;
@@ -59,7 +60,7 @@ export const why = (name) => get(`${query(name)}/why`);
 export const explain = (name) => get(`${query(name)}/explain`);
 export const about = (name) => get(query(name));
 export const results = (name, after, limit) => get(`${query(name)}/results?limit=${limit}&after=${after}`);
-export const push = (stream, rows) => post(`/streams/${encodeURIComponent(stream)}`, rows);
+export const push = (stream, rows) => post(`/streams/${encoded(stream)}`, rows);
 export const completions = (before, after) => post("/completions", { before, after });
 
 /**
