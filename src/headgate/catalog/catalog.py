@@ -6,9 +6,11 @@ meaning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from headgate.catalog.declarations import Declarations
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View, late_name
@@ -20,6 +22,12 @@ from headgate.plan.nodes import Constraint
 from headgate.settings import Settings, changed
 from headgate.sql import Column
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
+
+State: TypeAlias = Mapping[str, Any]
+"""What a catalog knows at a moment: shallow copies, since entries are frozen."""
+
+NOT_DEFINED = ("system", "permissions", "shapes")
+"""What no statement defines: it is always there, says who asks, or is kept to save time."""
 
 
 class Catalog:
@@ -55,6 +63,30 @@ class Catalog:
         """By shape and by what was allowed: a query that was bound, whose plans others of the shape can have too."""
         self.pending: tuple[Any, str] | None = None
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
+
+    def state(self) -> State:
+        """All that is defined and declared at this moment."""
+        own = {name: value for name, value in vars(self).items() if name not in NOT_DEFINED}
+        own["declarations"] = self.declarations.copied()
+        return {name: value.copy() if isinstance(value, dict | set) else value for name, value in own.items()}
+
+    def put_back(self, state: State) -> None:
+        """Be again what it was at a moment."""
+        declarations = self.declarations  # others hold it
+        for name, value in state.items():
+            setattr(self, name, value.copy() if isinstance(value, dict | set) else value)
+        self.declarations = declarations
+        declarations.become(state["declarations"])
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[State]:
+        """Put everything back as it was if anything is raised in here, whatever it is; gives what was there before."""
+        before = self.state()
+        try:
+            yield before
+        except BaseException:
+            self.put_back(before)
+            raise
 
     def of_kind(self, kind: str) -> dict[str, Any]:
         """Everything known of a kind (stream, relation, view, query, group, function or constraint), by name."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
@@ -204,45 +205,57 @@ def defined(
     origin: str = "",
     registered: Callable[[str], Definition | None] = lambda statement: None,
     language: Language | None = None,
+    judge: Callable[[Defined], None] = lambda one: None,
 ) -> Iterator[Defined]:
     """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
 
-    A mistake takes back nothing before it. `registered` says what the words of a statement have defined already; that
-    is given out and not defined again. `language` is that of the whole text, which is one statement if it is GSQL;
-    without it, SET dialect and the file's ending tell.
+    A mistake takes back nothing before it, and leaves nothing of its statement. `registered` says what the words of a
+    statement have defined already; that is given out and not defined again. `language` is that of the whole text, which
+    is one statement if it is GSQL; without it, SET dialect and the file's ending tell. `judge` raises an error for a
+    statement that is not to count.
+    """
+    for place, words, own, carry_out in _steps(text, catalog, origin, language):
+        known = registered(words)
+        with catalog.undone_on_error():
+            one = Defined(words, carry_out() if known is None else known, place, known is not None, own)
+            if known is None:
+                judge(one)
+        yield one
+
+
+def _steps(
+    text: str, catalog: Catalog, origin: str, language: Language | None
+) -> Iterator[tuple[Place, str, Language, Callable[[], Definition]]]:
+    """The statements of a script: where each stands, its words, its language, and what carries it out.
+
+    SET dialect says how the statements behind it are read, so the next is looked for when this one is carried out.
     """
     if language is None and languages.may_hold_gsql(text, catalog.settings.dialect, origin):
-        yield from _defined_in_turn(text, catalog, origin, registered)
-        return
-    if language == "gsql":
-        definition = _define_gsql(text, 0, len(text), catalog, origin)
-        yield Defined(text, definition, Place(text, 0, len(text), origin), False, "gsql")
-        return
-    for tree in script.parse(text, origin):
-        statement = _span(tree, text)
-        place = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
-        before = registered(statement)
-        definition = _defined(tree, text, catalog, origin) if before is None else before
-        yield Defined(statement, definition, place, before is not None)
+        for statement in languages.statements(text, lambda: catalog.settings.dialect, origin):
+            own, place = statement.language, statement.place
+            if own == "gsql":
+                yield place, statement.words, own, partial(_define_gsql, text, place.start, place.end, catalog, origin)
+            else:
+                tree, alone = statement.tree()
+                carry_out = partial(_define_alone, statement, tree, alone, catalog, origin)
+                yield place, _span(tree, alone), own, carry_out
+    elif language == "gsql":
+        whole = Place(text, 0, len(text), origin)
+        yield whole, text, language, partial(_define_gsql, text, 0, len(text), catalog, origin)
+    else:
+        for tree in script.parse(text, origin):
+            place = Place(text, tree.meta["start"], tree.meta["end"], origin)
+            yield place, _span(tree, text), "cql", partial(_defined, tree, text, catalog, origin)
 
 
-def _defined_in_turn(
-    text: str, catalog: Catalog, origin: str, registered: Callable[[str], Definition | None]
-) -> Iterator[Defined]:
-    """Carry out a script statement by statement, because SET dialect says how those behind it are read."""
-    for statement in languages.statements(text, lambda: catalog.settings.dialect, origin):
-        place, before = statement.place, registered(statement.words)
-        if before is not None:
-            definition = before
-        elif statement.language == "gsql":
-            definition = _define_gsql(text, place.start, place.end, catalog, origin)
-        else:
-            tree, alone = statement.tree()
-            try:
-                definition = _defined(tree, alone, catalog, origin)
-            except UserError as error:
-                raise statement.moved(error, alone) from None
-        yield Defined(statement.words, definition, place, before is not None, statement.language)
+def _define_alone(
+    statement: languages.ScriptStatement, tree: exp.Expression, alone: str, catalog: Catalog, origin: str
+) -> Definition:
+    """Carry out a statement of CQL in a script that may hold GSQL."""
+    try:
+        return _defined(tree, alone, catalog, origin)
+    except UserError as error:
+        raise statement.moved(error, alone) from None
 
 
 def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str) -> Definition:
@@ -271,12 +284,7 @@ def _define_in_cql(made: InCql, catalog: Catalog, origin: str) -> Definition:
     query.meta["gsql"] = True
     for parameter in made.parameters:
         catalog.parameters[parameter.full_name] = parameter
-    try:
-        return _defined(tree, cql, catalog, origin)
-    except UserError:
-        for parameter in made.parameters:
-            del catalog.parameters[parameter.full_name]
-        raise
+    return _defined(tree, cql, catalog, origin)
 
 
 def _with_gsql(definition: Definition, made: InCql, words: str, catalog: Catalog) -> Definition:
@@ -501,7 +509,7 @@ def _readers(name: str, catalog: Catalog) -> list[str]:
 
 
 def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Altered:
-    """Replace a definition; an error in the new one leaves the old one as it was."""
+    """Replace a definition."""
     named = tree.this if isinstance(tree.this, exp.Identifier) else tree.this.this
     if tree.args.get("column") is not None:
         stream = catalog.only_stream(named.name, "ALTER STREAM", place(named))
@@ -521,11 +529,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
         _refuse_read(named.name, "altered", catalog, place(named))
         _refuse_grouped(named.name, "altered", catalog, place(named))
     before = known.pop(named.name.lower())
-    try:
-        now = _define(tree.this, text, catalog, place.origin)
-    except UserError:
-        known[named.name.lower()] = before
-        raise
+    now = _define(tree.this, text, catalog, place.origin)
     assert isinstance(now, View | Query)
     return Altered(now, before)
 

@@ -101,7 +101,7 @@ def _statement(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.
         raise UserError("syntax", "this statement cannot be parsed", place=place) from None
     if depth(tree) > MOST_NESTED:
         raise too_deep(place)
-    tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
+    tree.meta.update(start=chunk[parser.labels].start, end=chunk[-1].end + 1)
     return tree
 
 
