@@ -43,6 +43,7 @@ from headgate.engine.facts import (
 from headgate.engine.parameters import apply_parameter, parameter_facts
 from headgate.engine.registry import Registry
 from headgate.engine.sharing import FOLDER
+from headgate.engine.statements import words_again
 from headgate.engine.stream_statements import apply_sensors, apply_time_fact
 from headgate.log.journal import Fact
 
@@ -139,9 +140,8 @@ class _Reading:
                 assert_never(fact)
 
     def carry_out_again(self, statement: Statement) -> None:
-        """Carry out a statement on the catalog. One that was altered stands as the CREATE that would make it now."""
-        again = (statement.query or "").lower() in self.core.catalog.queries
-        cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
+        """Carry out a statement on the catalog."""
+        cql = words_again(statement, self.core.catalog)
         for definition in compile_script(cql, self.core.catalog, language=statement.language):
             self.define_again(definition, statement)
             self.registry.statements.recall(statement, definition)
