@@ -5,6 +5,7 @@ Declarations about clocks and delays are read by `time`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +16,18 @@ from sqlglot import exp
 from headgate import settings
 from headgate.catalog import system
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
+from headgate.catalog.entries import (
+    Early,
+    Function,
+    Group,
+    Quarantined,
+    Query,
+    Relation,
+    Stamped,
+    Stream,
+    View,
+    late_name,
+)
 from headgate.catalog.protocols import Gsql, InterfaceSet, ParameterValue, Protocol
 from headgate.cql import calls, constraints, families, groups, into, languages, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
@@ -37,6 +49,8 @@ from headgate.ticks import Tick, TimeDomain
 
 KNOWN_SHAPES = 1_000
 """Of so many shapes of queries the plans are remembered."""
+
+TAKES_BACK = re.compile(r"^DROP\s+|(?<=\s)IF\s+EXISTS\s+", re.IGNORECASE)
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
@@ -162,6 +176,7 @@ Definition: TypeAlias = (
     | Group
     | Function
     | Constraint
+    | Quarantined
     | ConstraintsAsked
     | Protocol
     | InterfaceSet
@@ -389,6 +404,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return Setting(tree.key)
         case syntax.TakeBack():
             time.take_back(tree, catalog, place)
+            _take_back_held(_span(tree, text), catalog)
             return Setting(tree.this.key, taken_back=True)
         case syntax.Why():
             return WhyAsked(catalog.query(tree.name, place(tree.this)).name)
@@ -402,7 +418,11 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             raise NotYet(str(tree.this), place=place(tree))
         case _:
             number = 1
-            while f"q{number}" in catalog.queries or catalog.has_source(f"q{number}"):
+            while (
+                f"q{number}" in catalog.queries
+                or catalog.has_source(f"q{number}")
+                or catalog.in_quarantine(f"q{number}") is not None
+            ):
                 number += 1
             return _query(f"q{number}", tree, text, catalog, place)
 
@@ -447,6 +467,9 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     kind = tree.args["kind"].lower()
     system.refuse_if_system(tree.name, place(tree.this))
     known = catalog.of_kind(kind)
+    if tree.name.lower() not in known and (held := catalog.in_quarantine(tree.name, (kind,))) is not None:
+        _drop_held(held, catalog)
+        return Dropped(kind, held.name)
     if tree.name.lower() not in known:
         if tree.args.get("if_exists"):
             return Dropped(kind, "")
@@ -467,6 +490,24 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     if kind == "constraint":
         catalog.shapes.clear()
     return Dropped(kind, dropped)
+
+
+def _drop_held(held: Quarantined, catalog: Catalog) -> None:
+    """Take something out of quarantine, with the statements without a name that speak of a stream or relation."""
+    gone = [(held.kind, held.name.lower())]
+    if held.kind in ("stream", "relation"):
+        named = re.compile(rf"\b{re.escape(held.name)}\b", re.IGNORECASE)
+        gone += [key for key, one in catalog.quarantine.items() if one.kind == "statement" and named.search(one.words)]
+    for key in gone:
+        catalog.quarantine.pop(key, None)
+
+
+def _take_back_held(said: str, catalog: Catalog) -> None:
+    """Take declarations out of quarantine that begin with the words that are taken back."""
+    begin = " ".join(TAKES_BACK.sub("", said).lower().split())
+    for key, one in list(catalog.quarantine.items()):
+        if one.kind == "statement" and " ".join(one.words.lower().split()).startswith(begin):
+            del catalog.quarantine[key]
 
 
 def _still_read(kind: str, name: str, what: str, readers: list[str], place: Place | None) -> UserError:
@@ -508,8 +549,8 @@ def _readers(name: str, catalog: Catalog) -> list[str]:
     return sorted({reader for reader, plan in plans for read in sources(plan) if read.name.lower() in under})
 
 
-def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Altered:
-    """Replace a definition."""
+def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Definition:
+    """Replace a definition. One in quarantine is defined anew."""
     named = tree.this if isinstance(tree.this, exp.Identifier) else tree.this.this
     if tree.args.get("column") is not None:
         stream = catalog.only_stream(named.name, "ALTER STREAM", place(named))
@@ -523,6 +564,8 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
         return Altered(wider, stream)
     kind = "query" if isinstance(tree.this, syntax.CreateQuery) else "view"
     known = catalog.of_kind(kind)
+    if named.name.lower() not in known and catalog.in_quarantine(named.name, (kind,)) is not None:
+        return _define(tree.this, text, catalog, place.origin)
     if named.name.lower() not in known:
         raise unknown(kind, named.name, (thing.name for thing in known.values()), place(named))
     if kind == "query":
@@ -662,6 +705,9 @@ def shown(kind: str, catalog: Catalog) -> Listing:
     if kind == "SYSTEM STREAMS":
         rows_of = ((one.name, one.rows, signature(one.entry().columns)) for one in system.TABLE.values())
         return Listing(("system stream", "of", "columns"), tuple(rows_of))
+    if kind == "QUARANTINE":
+        held = ((one.kind, one.name, one.why, one.mend) for one in catalog.quarantine.values())
+        return Listing(("kind", "name", "why", "how to mend it"), tuple(held))
     singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
     rows = []
     for thing in catalog.of_kind(singular).values():

@@ -69,6 +69,7 @@ LISTED = (
     "PROFILE",
     "PROTOCOLS",
     "PARAMETERS",
+    "QUARANTINE",
 )
 REGISTERED = {exp.DataType.Type.TINYINT: "STRING", exp.DataType.Type.CHAR: "STRING", exp.DataType.Type.FLOAT: "DOUBLE"}
 

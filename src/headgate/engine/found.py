@@ -19,7 +19,7 @@ and those of the queries before it that become members. A query with another len
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,30 +138,25 @@ class FoundFamilies:
                 folder = known.family.outbox.directory.name
                 yield MemberJoined(query.name, folder, known.number, known.start, known.family.lengths)
 
-    def go_on(
-        self, queries: Mapping[str, tuple[Query, str | None]], joined: Iterable[MemberJoined]
-    ) -> dict[str, tuple[Query, str | None]]:
-        """Set up the families that were there before a restart; gives the queries that are members of none."""
-        alone = dict(queries)
-        families: dict[str, FamilyQuery] = {}
+    def go_on(self, queries: Mapping[str, tuple[Query, str | None]], joined: Sequence[MemberJoined]) -> FamilyQuery:
+        """Set up a family that was there before a restart, with its members."""
+        first = joined[0]
+        self._put_back_on_error()
+        query = queries[first.query][0]
+        family = self._family(query, f"family of {query.name}", first.start, first.family, lengths=first.lengths)
+        if family is None:
+            raise UserError(
+                "other-version",
+                f'query "{query.name}" ran in a family, which this version of headgate does not make',
+                hint="Open the directory with the version that wrote it.",
+            )
         for one in joined:
-            query, folder = alone.pop(one.query)
-            if one.family not in families:
-                family = self._family(query, f"family of {query.name}", one.start, one.family, lengths=one.lengths)
-                if family is None:
-                    raise UserError(
-                        "other-version",
-                        f'query "{query.name}" ran in a family, which this version of headgate does not make',
-                        hint="Open the directory with the version that wrote it.",
-                    )
-                families[one.family] = family
-            family = families[one.family]
+            query, folder = queries[one.query]
             member = self._member(query, family, folder)
             family.put(member, one.number, one.start)
             self.core.members[query.name] = member
-        for family in families.values():
-            family.rows.recalled(family.reached)
-        return alone
+        family.rows.recalled(family.reached)
+        return family
 
     # making and joining
 

@@ -18,7 +18,7 @@ from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
 from headgate.catalog.catalog import State
-from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
+from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View
 from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import compile_statements
 from headgate.cql import shapes
@@ -48,6 +48,7 @@ from headgate.engine.facts import AggregateRegistered, Statement
 from headgate.engine.found import FoundFamilies
 from headgate.engine.low_level import LowLevel
 from headgate.engine.parameters import set_parameter
+from headgate.engine.quarantine import Quarantine
 from headgate.engine.sharing import Sharing
 from headgate.engine.snapshot import Snapshot, taken
 from headgate.engine.statements import Statements, refuse_unreadable
@@ -63,6 +64,7 @@ from headgate.plan.nodes import Constraint, domain, sources
 from headgate.plan.scopes import scopes
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
+from headgate.sql import backquoted
 from headgate.ticks import Tick
 
 ANSWERS = (
@@ -81,6 +83,9 @@ ANSWERS = (
 Answer: TypeAlias = Why | Snapshot
 """What the engine answers a question with, if not with a listing."""
 
+REPLACED = ("stream", "relation", "view", "group", "constraint")
+"""What must be dropped before it is defined anew; queries and functions take the place of those before them."""
+
 TAKE_BACK_SECONDS = 5.0
 """How long a query that is dropped or altered waits for its sink to take its early answer back."""
 
@@ -98,6 +103,7 @@ class Registry:
         self.sharing = Sharing(core)
         self.low_level = LowLevel(core)
         self.system = SystemStreams(core)
+        self.quarantine = Quarantine(core, self.statements, self.sharing)
         self.folders_left = False
         """True if something was dropped or replaced whose folder is still to be deleted."""
 
@@ -143,9 +149,11 @@ class Registry:
                     answer = self.carry_out(definition)
                     if statement is not None:
                         self.low_level.refresh()
+                        self._forget_held(before, definition)
                         self._remember(statement, definition)
         self.follow()
-        if isinstance(definition, Dropped | Altered):
+        released = self.quarantine.let_go(isinstance(definition, Dropped))
+        if released or isinstance(definition, Dropped | Altered):
             self.folders_left = True
             with needs_no_room():
                 self.low_level.refresh()
@@ -161,6 +169,15 @@ class Registry:
         statement = self.statements.of(one.statement, one.definition, self.core.clock.now_us(), one.language)
         refuse_unreadable(statement, one, before, self.core.catalog)
         return statement
+
+    def _forget_held(self, before: State, definition: Definition) -> None:
+        """What was in quarantine and is defined anew is dropped first, so that this stays what it is in an engine that
+        can read the old one, too.
+        """
+        for kind, name in before["quarantine"].keys() - self.core.catalog.quarantine.keys():
+            if not isinstance(definition, Dropped) and kind in REPLACED:
+                cql = f"DROP {kind.upper()} IF EXISTS {backquoted(name)}"
+                self.core.record(Statement(cql, (cql,), self.core.clock.now_us()), then=lambda: None)
 
     @contextmanager
     def undone_on_error(self) -> Iterator[State]:
@@ -251,7 +268,15 @@ class Registry:
             case Setting():
                 self.afterwards(self._apply_settings)
             case (
-                Altered() | View() | Function() | Constraint() | Protocol() | InterfaceSet() | Explanation() | Listing()
+                Altered()
+                | Quarantined()
+                | View()
+                | Function()
+                | Constraint()
+                | Protocol()
+                | InterfaceSet()
+                | Explanation()
+                | Listing()
             ):
                 pass  # only the catalog knows them
             case _:
@@ -293,6 +318,8 @@ class Registry:
         them.
         """
         match dropped.kind:
+            case _ if (dropped.kind, dropped.name.lower()) in self.quarantine:
+                pass  # it does not run
             case "query" if dropped.name:
                 gone = self.core.members.get(dropped.name) or self.core.loop.queries[dropped.name]
                 self.found.left(gone)

@@ -7,12 +7,13 @@ dropped, leave nothing behind: the statement goes. After a restart, a script fin
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from headgate.catalog.catalog import Catalog, State
-from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View, in_line
+from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View, in_line
 from headgate.compile import compile_script
 from headgate.cql.definitions import Altered, Defined, Definition, Dropped, Setting
 from headgate.cql.languages import Language
@@ -67,8 +68,16 @@ class Statements:
         if not leaves_nothing:
             self.all.append(statement)
         if isinstance(definition, Dropped | Altered):
-            for said, known in list(self._recalled.items()):
-                self._recalled[said] = [one for one in known if _subject(one) != _subject(definition)]
+            self.forget(_subject(definition))
+
+    def hold(self, statement: Statement, held: Quarantined) -> None:
+        """Keep a statement at its place that is in quarantine. A script may say it once more: it is known."""
+        gone = _registered(statement)
+        if all(one is not statement for one in self.all):
+            self.all = [one for one in self.all if gone is None or _registered(one) != gone]
+            self.all.append(statement)
+        for said in statement.said:
+            self._recalled[LABELS.sub("", said)] = [held]
 
     def recall(self, statement: Statement, definition: Definition) -> None:
         """Remember a statement that was carried out before the restart."""
@@ -76,6 +85,11 @@ class Statements:
         if not isinstance(definition, Dropped | Setting):
             for said in statement.said:
                 self._recalled.setdefault(LABELS.sub("", said), []).append(definition)
+
+    def forget(self, subject: tuple[str, str] | None) -> None:
+        """A script must say anew what was said about something."""
+        for said, known in list(self._recalled.items()):
+            self._recalled[said] = [one for one in known if _subject(one) != subject]
 
     def recalled(self, said: str) -> Definition | None:
         """Give what these words registered before the restart, once for each time that they did."""
@@ -134,8 +148,9 @@ def _meant(definition: Definition) -> Any:
     match definition:
         case Altered(now):
             return _meant(now)
-        case Query(shape=None):
-            return replace(definition, resolved="", rules=())
+        case Query(shape=None, gsql=gsql) as query:
+            kinds = None if gsql is None else gsql.kinds
+            return replace(query, text="", resolved="", rules=(), gsql=None), kinds
         case Query(shape=shape) as query:
             return query.name, query.text, shape.key, query.connector, query.from_beginning
     return definition
@@ -162,6 +177,8 @@ def _subject(definition: Definition) -> tuple[str, str] | None:
             return kind, name.lower()
         case Altered(now):
             return _subject(now)
+        case Quarantined(kind, name):
+            return kind, name.lower()
         case Stream() | Relation() | View() | Query() | Group() | Function() | Constraint():
             return type(definition).__name__.lower(), definition.name.lower()
     return None
@@ -175,7 +192,8 @@ def remembered_statements(directory: Path) -> list[str]:
     Lock(directory).release()
     statements: dict[str, str] = {}
     for subject, what in facts(directory / "journal"):
-        if subject == SUBJECT and isinstance(fact := read_fact(what), Statement):
-            cql = fact.cql if fact.language == "cql" else f"SET dialect = 'gsql'; {fact.cql}"
-            statements[fact.query or f"{len(statements)} {cql}"] = cql
+        with suppress(UserError):  # what is not known is put into quarantine by the engine
+            if subject == SUBJECT and isinstance(fact := read_fact(what), Statement):
+                cql = fact.cql if fact.language == "cql" else f"SET dialect = 'gsql'; {fact.cql}"
+                statements[fact.query or f"{len(statements)} {cql}"] = cql
     return list(statements.values())

@@ -304,18 +304,22 @@ class Inputs:
 
     def facts(self) -> Iterator[Fact]:
         """What the journal must know of all streams and relations, for a checkpoint."""
-        for inlet in self.inlets.values():
-            yield from ((part.subject, part.state()) for part in (inlet.log, inlet.dead, inlet))
+        for name in self.inlets:
+            yield from self.facts_of(name)
         for source in self.sources:
             if isinstance(source, FileSource | TableSource):
                 yield source.subject, source.state()
 
-    def check_files(self) -> None:
+    def facts_of(self, name: str) -> list[Fact]:
+        """What the journal must know of the logs of one stream or relation."""
+        inlet = self.inlets[name]
+        return [(part.subject, part.state()) for part in (inlet.log, inlet.dead, inlet)]
+
+    def check_files(self, inlet: Inlet) -> None:
         """Raise an error for the first chunk that is missing or torn, and delete files that never came to count."""
-        for inlet in self.inlets.values():
-            for log in (inlet.log, inlet.dead):
-                log.check()
-                log.sweep()
+        for log in (inlet.log, inlet.dead):
+            log.check()
+            log.sweep()
 
     def folders(self) -> dict[str, set[Path]]:
         """The folders of all streams and relations, by the folder of the engine's directory they lie in."""
