@@ -450,10 +450,14 @@ class Registry:
 
     def _replace_query(self, query: Query, before: Query) -> None:
         """End the old query where it is and let the new one begin there."""
-        queries = self.core.members if before.name in self.core.members else self.core.loop.queries
-        old = queries.pop(before.name)
-        self.undo.callback(queries.__setitem__, before.name, old)
-        self.undo.callback(old.courier.go_on)
+        is_member = before.name in self.core.members
+        old = (self.core.members if is_member else self.core.loop.queries).pop(before.name)
+
+        def run_on() -> None:
+            (self.core.members if is_member else self.core.loop.queries)[before.name] = old
+            old.courier.go_on()
+
+        self.undo.callback(run_on)
         old.courier.hold(DROP_SECONDS)  # both may write to the same place
         self.add_query(query)
         self.found.left(old)

@@ -73,7 +73,7 @@ larger.
 
 RESERVE = "reserve"
 RESERVE_BYTES = 2**16
-"""A file that holds room for what makes room: on a full disk, DROP becomes durable in its place."""
+"""A file in the engine's directory that holds room for what makes room: on a full disk, DROP becomes durable in its place."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """How the system says that there is no room."""
@@ -219,17 +219,17 @@ class Journal:
         """Make room by deleting the reserve; False if there is none."""
         assert self.directory is not None
         try:
-            (self.directory / RESERVE).unlink()
-            synced(self.directory)
+            (self.directory.parent / RESERVE).unlink()
+            synced(self.directory.parent)
         except OSError:
             return False
         return self._broken is None
 
     def keep_reserve(self) -> None:
         """Keep some room for what makes room, unless it is kept already or there is none."""
-        if self.directory is None or (reserve := self.directory / RESERVE).exists():
+        if self.directory is None or (reserve := self.directory.parent / RESERVE).exists():
             return
-        staged = self.directory / f".{RESERVE}.staged"
+        staged = reserve.with_name(f".{RESERVE}.staged")
         try:
             with staged.open("wb") as file:
                 file.write(os.urandom(RESERVE_BYTES))  # a file system cannot write this in less room
