@@ -15,8 +15,10 @@ from tools.duck_engine import engine_on_duckdb, killed, without_spark
 
 from headgate import compile as compiling
 from headgate.cql import definitions, script
+from headgate.cql.definitions import Listing
 from headgate.engine import Engine, registry, sharing
-from headgate.engine.inspection import Listing
+from headgate.engine.core import Core
+from headgate.engine.low_level import LowLevel
 from headgate.errors import UserError
 from headgate.execute.fragment import Fragment
 from headgate.log.journal import RESERVE, Journal
@@ -81,10 +83,10 @@ PLACES: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "lower": (compiling, "lower", defect),
     "compiler": (sharing, "compile_fragment", defect),
     "spark's analysis": (Fragment, "analyse", defect),
-    "facts": (registry.Core, "record", defect),
+    "facts": (Core, "record", defect),
     "sink": (registry.Registry, "outbox", defect),
     "remembering": (registry.Registry, "_remember", defect),
-    "low level": (registry.LowLevel, "refresh", defect),
+    "low level": (LowLevel, "refresh", defect),
     "journal's write": (Journal, "_write_line", full),
     "sync": (os, "fsync", full),
     "folder": (Path, "mkdir", full),
@@ -105,7 +107,7 @@ def seen(engine: Engine) -> dict[str, Any]:
         engine.execute(f"SHOW {kind}")[0] for kind in ("STREAMS", "QUERIES", "VIEWS", "GROUPS", "SETTINGS", "BOUNDS")
     ]
     return {
-        "catalog": {name: known for name, known in state.items()},
+        "catalog": state,
         "shown": [one.rows for one in listings if isinstance(one, Listing)],
         "queries": set(core.loop.queries.items()),
         "members": set(core.members.items()),

@@ -73,7 +73,7 @@ larger.
 
 RESERVE = "reserve"
 RESERVE_BYTES = 2**16
-"""A file in the engine's directory that holds room for what makes room: on a full disk, DROP becomes durable in its place."""
+"""A file in the engine's directory that holds room for what makes room: DROP becomes durable there on a full disk."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """How the system says that there is no room."""
