@@ -6,15 +6,21 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from zlib import crc32
 
 import pytest
 from tools.duck_engine import engine_on_duckdb, killed, without_spark
 
+from headgate.catalog.entries import Query
 from headgate.cql.definitions import Listing
+from headgate.deliver.outbox import Outbox
 from headgate.engine import Engine
+from headgate.engine.found import FoundFamilies
+from headgate.engine.registry import Registry
 from headgate.engine.statements import remembered_statements
 from headgate.errors import UserError
+from headgate.observe import status
 
 SCRIPT = """
 CREATE STREAM s (n INT, at BIGINT) TIMESTAMP BY at;
@@ -285,4 +291,101 @@ def test_damaged_files_put_their_owner_into_quarantine(tmp_path: Path, how: str)
     engine.push("s", [{"n": 11, "at": 12}])
     engine.advance(12)
     assert values(engine, "q") == [[2], [7], [9], [11]]
+    engine.close()
+
+
+SHARED = """
+CREATE QUERY p1 AS SELECT n, COUNT(*) AS c FROM s [RANGE 10] GROUP BY n;
+CREATE QUERY p2 AS SELECT n, COUNT(*) AS c FROM s [RANGE 10] GROUP BY n HAVING COUNT(*) > 0;
+"""
+ALIKE = ";".join(f"CREATE QUERY a{least} AS SELECT ISTREAM(n) FROM s [NOW] WHERE n > {least}" for least in range(5))
+
+
+@pytest.mark.parametrize("how", ["crash", "checkpoint"])
+@pytest.mark.parametrize("broken", ["q", "p1", "p2"])
+def test_a_query_that_cannot_be_set_up_comes_back(tmp_path: Path, how: str, broken: str) -> None:
+    script = SCRIPT + SHARED
+    ended(again(begun(tmp_path, script), tmp_path, how))
+    make = Registry.outbox
+
+    def outbox(registry: Registry, query: Query, directory: Path) -> Outbox:
+        if query.name == broken:
+            raise RuntimeError("a function is missing")
+        return make(registry, query, directory)
+
+    with patch.object(Registry, "outbox", outbox):
+        engine = engine_on_duckdb(tmp_path)
+        for at in (8, 18):
+            assert held(engine) == {("query", broken)}
+            engine.push("s", [{"n": 7, "at": at}])
+            engine.advance(at)
+            engine.step()
+            engine = again(engine, tmp_path, how)
+        ended(engine)
+    engine = engine_on_duckdb(tmp_path)
+    assert held(engine) == set()
+    engine.advance(30)
+    with without_spark():
+        whole = begun(tmp_path / "whole", script)
+    for at in (8, 18):
+        whole.push("s", [{"n": 7, "at": at}])
+        whole.advance(at)
+    whole.advance(30)
+    for query in ("q", "p1", "p2"):
+        assert engine.query(query).results() == whole.query(query).results()
+    engine.close()
+    whole.close()
+
+
+@pytest.mark.parametrize("how", ["crash", "checkpoint"])
+def test_members_of_a_family_come_back(tmp_path: Path, how: str) -> None:
+    engine = begun(tmp_path, SCRIPT + ALIKE)
+    members = {("query", name) for name in engine._core.members}
+    assert len(members) >= 4
+    ended(again(engine, tmp_path, how))
+    with patch.object(FoundFamilies, "_family", lambda *_, **__: None):
+        engine = engine_on_duckdb(tmp_path)
+        assert held(engine) == members
+        engine = again(engine, tmp_path, how)
+        assert held(engine) == members
+        ended(engine)
+    engine = engine_on_duckdb(tmp_path)
+    assert held(engine) == set()
+    engine.push("s", [{"n": 3, "at": 9}])
+    engine.advance(9)
+    assert values(engine, "a1") == [[2], [3]]
+    assert values(engine, "a2") == [[3]]
+    engine.close()
+
+
+def test_the_status_says_what_is_in_quarantine(tmp_path: Path) -> None:
+    ended(begun(tmp_path))
+    rewritten(tmp_path, saying("n > 1", "n >>> 1"))
+    engine = engine_on_duckdb(tmp_path)
+    engine._running.write_status()
+    with pytest.raises(UserError, match='in-quarantine: query "Q" is in quarantine') as error:
+        status.read(tmp_path, "Q")
+    assert "DROP QUERY q" in error.value.detail
+    assert "query q" in engine.overview().to_json()["troubles"]["quarantine"]
+    engine.close()
+
+
+@pytest.mark.parametrize("how", ["crash", "checkpoint"])
+def test_a_stream_that_was_widened_in_a_way_not_known_here(tmp_path: Path, how: str) -> None:
+    """Rows came before the statement that cannot be read, and behind it: all of them are kept."""
+    engine = begun(tmp_path)
+    engine.execute("ALTER STREAM s ADD COLUMN m INT")
+    engine.push("s", [{"n": 3, "at": 12, "m": 4}])
+    ended(again(engine, tmp_path, how))
+    rewritten(tmp_path, saying("ADD COLUMN m INT", "ADD COLUMN m INTT"))
+    engine = engine_on_duckdb(tmp_path)
+    assert ("stream", "s") in held(engine)
+    assert {query.name for query in engine.queries()} == {"healthy"}
+    ended(again(engine, tmp_path, how))
+    rewritten(tmp_path, saying("ADD COLUMN m INTT", "ADD COLUMN m INT"))
+    engine = engine_on_duckdb(tmp_path)
+    assert held(engine) == set()
+    assert engine.counts("s") == {"taken": 3}
+    engine.advance(12)
+    assert values(engine, "q") == [[2], [3]]
     engine.close()

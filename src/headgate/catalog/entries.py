@@ -283,6 +283,8 @@ class Quarantined:
             case "stream" | "relation" | "view" | "group" | "function" | "constraint":
                 kind = self.kind.upper()
                 return f"CREATE {kind} {self.name} anew, DROP {kind} {self.name}, or {again}."
+            case "protocol":
+                return f"PROTOCOL {self.name} {{ ... }} anew, or {again}."
             case "setting":
                 return f"SET {self.name} anew, or {again}."
             case "statement":

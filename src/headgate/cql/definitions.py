@@ -281,6 +281,7 @@ def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str)
             if catalog.protocols.get(protocol.name.lower(), protocol) != protocol:
                 raise UserError("name-taken", f'there is a protocol "{protocol.name}" already', place=place)
             catalog.protocols[protocol.name.lower()] = protocol
+            catalog.quarantine.pop(("protocol", protocol.name.lower()), None)
             return protocol
         case InterfaceSet() as interfaces:
             catalog.interface_sets[interfaces.name.lower()] = interfaces

@@ -83,7 +83,9 @@ class Quarantine:
         known = self.core.catalog.quarantine.get(key)
         entry = known or Quarantined(kind, name, reason_of(error), in_line(statement.cql))
         self.core.catalog.quarantine[key] = entry
-        self.held.setdefault(key, []).append(statement)
+        own = self.held.setdefault(key, [])
+        if all(one is not statement for one in own):
+            own.append(statement)
         self.statements.hold(statement, entry)
         return key
 

@@ -166,7 +166,10 @@ class _Reading:
         elif kind == "group":
             self.groups.pop(known.name, None)
         elif kind in ("stream", "relation"):
-            quarantine.keep_subjects((kind, name), self.core.inputs.facts_of(known.name))
+            facts = self.core.inputs.facts_of(known.name)
+            quarantine.keep_subjects((kind, name), facts)
+            for subject, _ in facts:  # what comes behind it waits, and is kept too
+                self.core.journal.subjects.pop(subject)
             for what in self.of_streams.pop(known.name, ()):
                 quarantine.keep(what, (kind, name))
             for other, depending in dependents(known.name, catalog):

@@ -70,7 +70,9 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
     @routes.delete("/queries/{name}", **examples.DROP)
     async def drop(name: str) -> JSONResponse:
         """Drop a query."""
-        return answered(await clerk.carry_out(f"DROP QUERY {spelled(engine.query(name).name)};"))
+        held = engine.catalog.in_quarantine(name, ("query",))
+        known = held.name if held is not None else engine.query(name).name
+        return answered(await clerk.carry_out(f"DROP QUERY {spelled(known)};"))
 
     @routes.get("/queries/{name}/results", **examples.RESULTS)
     async def results(
