@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from tools.places import CASES, ROOT
 from headgate.catalog.catalog import Catalog
 from headgate.compile import compile_statements
 from headgate.cql.definitions import Definition, Setting
-from headgate.cql.languages import Language
 from headgate.engine.facts import Statement
 from headgate.engine.registry import ANSWERS
 from headgate.engine.statements import Statements, refuse_unreadable, words_again
@@ -55,12 +55,14 @@ FORMS = [
 ]
 
 
-def checked(catalog: Catalog, origin: str = "", language: Language | None = None) -> Callable[[str], list[Statement]]:
-    """Carries out scripts as an engine does, and checks that each statement can be read again."""
+def checked(catalog: Catalog) -> tuple[Callable[[str], None], Statements]:
+    """What carries out scripts as an engine does, and checks that each statement can be read again; and what it
+    remembers.
+    """
     known = Statements()
 
-    def carry_out(script: str) -> list[Statement]:
-        steps = compile_statements(script, catalog, origin, language=language)
+    def carry_out(script: str) -> None:
+        steps = compile_statements(script, catalog)
         before = catalog.state()
         while (one := next(steps, None)) is not None:
             unchanged = isinstance(one.definition, Setting) and catalog.state() == before
@@ -69,9 +71,8 @@ def checked(catalog: Catalog, origin: str = "", language: Language | None = None
                 refuse_unreadable(statement, one, before, catalog)
                 known.add(statement, one.definition)
             before = catalog.state()
-        return known.all
 
-    return carry_out
+    return carry_out, known
 
 
 def started_again(remembered: list[Statement]) -> Catalog:
@@ -99,8 +100,9 @@ def _known(catalog: Catalog, kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("script", FORMS)
 def test_every_form_is_read_again(script: str) -> None:
     catalog = Catalog()
-    remembered = checked(catalog)(STREAMS + script)
-    agrees(started_again(remembered), catalog)
+    carry_out, known = checked(catalog)
+    carry_out(STREAMS + script)
+    agrees(started_again(known.all), catalog)
 
 
 class Count:
@@ -143,13 +145,36 @@ def test_every_statement_of_the_docs_is_read_again() -> None:
     for page in sorted((ROOT / "docs").glob("*.md")):
         for language in ("cql", "sql", "gsql"):
             catalog = Catalog()
-            carry_out = checked(catalog)
+            carry_out, known = checked(catalog)
             for block in re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
                 try:
-                    remembered = carry_out(block)
+                    carry_out(block)
                 except UserError as error:
                     assert error.code != "not-replayable", (page, block)
-                    continue
-                agrees(started_again(remembered), catalog)
-                count += len(remembered)
+            agrees(started_again(known.all), catalog)
+            count += len(known.all)
     assert count > 100
+
+
+@pytest.mark.parametrize(
+    "script", ["CREATE QUERY `\ud800` AS SELECT n FROM s [NOW]", "SELECT n FROM s [NOW] WHERE k = '\udfff'"]
+)
+def test_half_of_a_character_is_refused(script: str) -> None:
+    with pytest.raises(UserError, match="not-replayable: this statement holds half of a character"):
+        checked(Catalog())[0](STREAMS + script)
+
+
+def test_what_means_something_else_is_refused() -> None:
+    catalog, known = Catalog(), Statements()
+    before = catalog.state()
+    (one,) = compile_statements("CREATE STREAM s (n INT)", catalog)
+    statement = known.of(one.statement, one.definition, 0)
+    refuse_unreadable(statement, one, before, catalog)
+    for words, why in (
+        ("CREATE STREAM s (n STRING)", "They mean something else then."),
+        ("CREATE STREAM s (n INTT)", "They are refused: "),
+        ("label : CREATE STREAM s", "They are refused: "),
+    ):
+        with pytest.raises(UserError, match="not-replayable: this statement could not be read again") as error:
+            refuse_unreadable(replace(statement, cql=words), one, before, catalog)
+        assert why in error.value.detail

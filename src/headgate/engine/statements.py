@@ -118,6 +118,11 @@ def refuse_unreadable(statement: Statement, one: Defined, before: State, catalog
 
     It is read as `recovery` will read it, on a catalog as it was before the statement.
     """
+    try:
+        statement.cql.encode()
+    except UnicodeEncodeError:
+        message = "this statement holds half of a character (a lone surrogate), which can be neither shown nor sent"
+        raise UserError("not-replayable", message, hint="Write the whole character, or leave it out.") from None
     again = Catalog()
     again.put_back(before)
     again.permissions, again.shapes = None, catalog.shapes
