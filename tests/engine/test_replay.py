@@ -51,6 +51,8 @@ FORMS = [
     "ALTER STREAM s ADD COLUMN m INT; SELECT m FROM s [NOW]",
     "SET time_unit = '2 seconds'; SET heartbeats = 'operator'; SELECT n FROM s [RANGE 4 SECONDS]",
     "CREATE STREAM c (v INT CHECK (v IN (1, 5)), at TIMESTAMP, k STRING) TIMESTAMP BY at SOURCE BY k DISORDER 2 SECONDS",
+    "SET dialect = 'gsql'; DEFINE { query_name 'big'; } select n from s where n > 5;"
+    "SET dialect = 'cql'; CREATE QUERY large AS SELECT ISTREAM(n) FROM big [NOW] WHERE n > 85",
     "SET dialect = 'gsql'; query : SELECT ISTREAM(n) FROM s [NOW]; select n from s where k = 'a;b'",
 ]
 

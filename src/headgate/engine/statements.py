@@ -156,8 +156,8 @@ def _meant(definition: Definition) -> Any:
         case Query(shape=None, gsql=gsql) as query:
             kinds = None if gsql is None else gsql.kinds
             return replace(query, text="", resolved="", rules=(), gsql=None), kinds
-        case Query(shape=shape) as query:
-            return query.name, query.text, shape.key, query.connector, query.from_beginning
+        case Query() as query:
+            return query.name, query.text, query.connector, query.from_beginning
     return definition
 
 
