@@ -146,7 +146,8 @@ def troubles(core: Core) -> dict[str, dict[str, str]]:
         "queries": {query.name: query.trouble.render() for query in queries if query.trouble is not None},
         "sinks": {name: reason_of(error) for name, error in sinks if error is not None},
         "quarantine": {
-            f"{one.kind} {one.name}": f"{one.why} {one.mend}" for one in list(core.catalog.quarantine.values())
+            f"{one.kind} {one.name}": f"{one.why.rstrip('.')}. {one.mend}"
+            for one in list(core.catalog.quarantine.values())
         },
     }
 
