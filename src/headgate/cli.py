@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
@@ -264,7 +264,10 @@ def session_for(
         catalog = Catalog()
         catalog.permissions = permissions(allow or None)
         compile_script(text, catalog, str(script))
-    used = {format for cql in (text, *remembered) for format in formats(cql, str(script))}
+    used = formats(text, str(script))
+    for cql in remembered:
+        with suppress(UserError):  # what cannot be read is put into quarantine by the engine
+            used |= formats(cql, str(script))
     needed = connectors.among({*used, *more})
     session = started(master, settings_from(conf), needed, SHORT_LIVED if short else ())
     for format in needed:
@@ -282,6 +285,8 @@ def tell_resumed(engine: Engine, directory: Path | None) -> None:
     """Print from where an engine goes on."""
     reached = ", ".join(f"{query.name} up to {query.complete}" for query in engine.queries())
     note(f'goes on from "{directory}": {reached or "no query"}')
+    for held in engine.catalog.quarantine.values():
+        note(f'{held.kind} "{held.name}" is in quarantine and does not run: {held.why.rstrip(".")}. {held.mend}')
 
 
 def print_answers(engine: Engine, text: str, script: Path) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from headgate.catalog.catalog import Catalog
@@ -69,10 +70,7 @@ def compile_statements(
     query that is refused is not left in the catalog. Without `language`, SET dialect and the file's ending tell which
     it is.
     """
-    for one in defined(text, catalog, origin, registered, language):
-        if not one.known and catalog.settings.state == "bounded":
-            _refuse_growing(one, catalog)
-        yield one
+    return defined(text, catalog, origin, registered, language, partial(_refuse_growing, catalog))
 
 
 def compile_query(query: Query, catalog: Catalog) -> list[CompiledFragment]:
@@ -130,20 +128,14 @@ def explanation(query: Query, catalog: Catalog) -> str:
     )
 
 
-def _refuse_growing(one: Defined, catalog: Catalog) -> None:
-    """Raise an error if the statement defines a query whose state grows, and take the query out of the catalog."""
-    match one.definition:
-        case Query() as query:
-            left = {}
-        case Altered(Query() as query, Query() as before):
-            left = {before.name.lower(): before}
-        case _:
-            return
+def _refuse_growing(catalog: Catalog, one: Defined) -> None:
+    """Raise an error if the statement defines a query whose state grows, where SET state = 'bounded'."""
+    query = one.definition.now if isinstance(one.definition, Altered) else one.definition
+    if catalog.settings.state != "bounded" or not isinstance(query, Query):
+        return
     growing = lower(query.plan, way=way_of(query)).growing()
     if not growing:
         return
-    del catalog.queries[query.name.lower()]
-    catalog.queries |= left
     raise UserError(
         "state-grows",
         f'query "{query.name}" keeps state that grows for as long as it runs',

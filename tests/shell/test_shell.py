@@ -208,7 +208,7 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         ("DROP SKEW FROM bids T", ["TO"]),
         ("DROP ENVIRONMENT s", ["sensors", "source"]),
         ("DESCRIBE w", ["warm"]),
-        ("SHOW q", ["queries"]),
+        ("SHOW q", ["queries", "quarantine"]),
         ("SHOW sys", ["system streams"]),
         ("DESCRIBE SYSTEM.q", ["queries"]),
         ("SELECT * FROM sys", ["SYSTEM."]),

@@ -6,13 +6,14 @@ meaning.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from headgate.catalog.declarations import Declarations
-from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View, late_name
+from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View, late_name
 from headgate.catalog.protocols import InterfaceSet, ParameterValue, Protocol
 from headgate.catalog.system import entries, is_system, only_read, refuse_if_system, unknown_system
 from headgate.errors import Place, UserError, nearest, quoted, unknown
@@ -21,6 +22,12 @@ from headgate.plan.nodes import Constraint
 from headgate.settings import Settings, changed
 from headgate.sql import BIGINT, STRING, Column, Sql
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
+
+State: TypeAlias = Mapping[str, Any]
+"""What a catalog knows at a moment: shallow copies, since entries are frozen."""
+
+NOT_DEFINED = ("system", "permissions", "shapes", "session_functions")
+"""What no statement defines: it is always there, says who asks, or is kept to save time."""
 
 
 class Catalog:
@@ -54,8 +61,34 @@ class Catalog:
         """Declarations about clocks and delays of streams and relations, by their names as first written."""
         self.shapes: dict[Any, Query] = {}
         """By shape and by what was allowed: a query that was bound, whose plans others of the shape can have too."""
+        self.quarantine: dict[tuple[str, str], Quarantined] = {}
+        """What was defined and cannot be read or run any more, by kind and name in lower case."""
         self.pending: tuple[Any, str] | None = None
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
+
+    def state(self) -> State:
+        """All that is defined and declared at this moment."""
+        own = {name: value for name, value in vars(self).items() if name not in NOT_DEFINED}
+        own["declarations"] = self.declarations.copied()
+        return {name: value.copy() if isinstance(value, dict | set) else value for name, value in own.items()}
+
+    def put_back(self, state: State) -> None:
+        """Be again what it was at a moment."""
+        declarations = self.declarations  # others hold it
+        for name, value in state.items():
+            setattr(self, name, value.copy() if isinstance(value, dict | set) else value)
+        self.declarations = declarations
+        declarations.become(state["declarations"])
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[State]:
+        """Put everything back as it was if anything is raised in here, whatever it is; gives what was there before."""
+        before = self.state()
+        try:
+            yield before
+        except BaseException:
+            self.put_back(before)
+            raise
 
     def of_kind(self, kind: str) -> dict[str, Any]:
         """Everything known of a kind (stream, relation, view, query, group, function or constraint), by name."""
@@ -81,6 +114,11 @@ class Catalog:
         refuse_if_system(thing.name, place)
         if any(key in known for known in (self.streams, self.relations, self.views, self.queries, self.groups)):
             raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
+        own = type(thing).__name__.lower()
+        held = self.in_quarantine(thing.name)
+        if held is not None and held.kind != own:
+            raise UserError("name-taken", f'name "{thing.name}" is taken', place=place, detail=held.error().message)
+        self.quarantine.pop((own, key), None)
         match thing:
             case Stream():
                 self.streams[key] = thing
@@ -93,12 +131,19 @@ class Catalog:
             case Group():
                 self.groups[key] = thing
 
+    def in_quarantine(
+        self, name: str, kinds: Iterable[str] = ("stream", "relation", "view", "query", "group")
+    ) -> Quarantined | None:
+        """What is in quarantine by that name."""
+        return next((held for kind in kinds if (held := self.quarantine.get((kind, name.lower())))), None)
+
     def groups_of(self, query: str) -> list[str]:
         """The groups that a query belongs to."""
         return [group.name for group in self.groups.values() if query.lower() in map(str.lower, group.queries)]
 
     def add_function(self, function: Function) -> None:
         """Remember a function in SQL; it replaces one of that name."""
+        self.quarantine.pop(("function", function.name.lower()), None)
         self.functions[function.name.lower()] = function
 
     def forget_parameters(self, query: str) -> None:
@@ -128,6 +173,8 @@ class Catalog:
             return found
         if is_system(name):
             raise unknown_system(name, place)
+        if (held := self.in_quarantine(name)) is not None:
+            raise held.error(place)
         names = [*self.names(), *(query.name for query in self.queries.values() if query.gsql is not None)]
         detail = f"There are {quoted(names)}." if names else "No stream or view is defined."
         raise UserError(
@@ -140,6 +187,8 @@ class Catalog:
             return self.streams[name.lower()]
         if name.lower() in self.system:
             raise only_read(self.system[name.lower()].name, place)
+        if (held := self.in_quarantine(name)) is not None:
+            raise held.error(place)
         raise unknown("stream", name, (stream.name for stream in self.streams.values()), place)
 
     def only_stream(self, name: str, what: str, place: Place | None = None) -> Stream:
@@ -185,11 +234,14 @@ class Catalog:
         """The query of that name; an error if there is none."""
         if name.lower() in self.queries:
             return self.queries[name.lower()]
+        if (held := self.in_quarantine(name, ("query",))) is not None:
+            raise held.error(place)
         raise unknown("query", name, (query.name for query in self.queries.values()), place)
 
     def set(self, name: str, value: str, place: Place | None = None) -> None:
         """Carry out `SET name = 'value'`."""
         self.settings = changed(self.settings, name, value, place)
+        self.quarantine.pop(("setting", name.lower()), None)
 
     def exact_ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Fraction:
         """A length of time in ticks, as a fraction.

@@ -8,7 +8,7 @@ Nothing here grows with the square of the number of sources: environments are ke
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -155,6 +155,15 @@ class Declarations:
 
     calendar: dict[str, Bounds] = field(default_factory=dict)
     """What the date on the engine's clock says about the timestamps of a stream, as if the clock were a source."""
+
+    def copied(self) -> Declarations:
+        """The same declarations in dictionaries of their own; what these hold is frozen."""
+        return replace(self, **{one.name: getattr(self, one.name).copy() for one in fields(self)})
+
+    def become(self, others: Declarations) -> None:
+        """Declare what others declare, and nothing else."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(others, one.name).copy())
 
     def about(self, stream: str) -> bool:
         """True if a bound, an environment or the clock was declared for the stream; if not, its bounds are learnt."""

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Literal, TypeAlias
 
 from headgate.catalog.protocols import Gsql
+from headgate.errors import Place, UserError
 from headgate.masking import masked
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
@@ -259,6 +260,51 @@ class Function:
 
     def __repr__(self) -> str:
         return in_line(f"Function({self.name}({', '.join(self.parameters)}): {self.body})")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Quarantined:
+    """Something that was defined, and that this engine can neither read nor run: it keeps its name and its files."""
+
+    kind: str
+    """A stream, a query or the like; a setting; a statement without a name; or a fact of another version."""
+
+    name: str
+    why: str
+    words: str
+    """The beginning of its statement."""
+
+    @property
+    def mend(self) -> str:
+        """What can be done about it."""
+        again = "start the engine with what it needs"
+        match self.kind:
+            case "query":
+                return f"ALTER QUERY {self.name} AS ..., DROP QUERY {self.name}, or {again}."
+            case "stream" | "relation" | "view" | "group" | "function" | "constraint":
+                kind = self.kind.upper()
+                return f"CREATE {kind} {self.name} anew, DROP {kind} {self.name}, or {again}."
+            case "protocol":
+                return f"PROTOCOL {self.name} {{ ... }} anew, or {again}."
+            case "setting":
+                return f"SET {self.name} anew, or {again}."
+            case "statement":
+                return f"DROP what it speaks of, or {again}."
+            case _:
+                return "Start the engine with the version that wrote it, or a later one."
+
+    def error(self, place: Place | None = None) -> UserError:
+        """The error for whoever uses its name."""
+        return UserError(
+            "in-quarantine",
+            f'{self.kind} "{self.name}" is in quarantine',
+            place=place,
+            detail=f"{self.why.rstrip('.')}.",
+            hint=self.mend,
+        )
+
+    def __repr__(self) -> str:
+        return in_line(f"Quarantined({self.kind} {self.name}: {self.why})")
 
 
 def _columns(kind: str, one: Stream | Relation, used: Mapping[str | None, str], said: str) -> str:

@@ -76,6 +76,7 @@ def declared(tree: syntax.CreateConstraint, catalog: Catalog, place: Places) -> 
             )
         constraint = replace(constraint, other=other.name, other_column=referred.name)
     _refuse_contradiction(constraint, column, catalog, place(tree.args["column"]))
+    catalog.quarantine.pop(("constraint", tree.name.lower()), None)
     catalog.constraints[constraint.name.lower()] = constraint
     catalog.shapes.clear()
     return constraint

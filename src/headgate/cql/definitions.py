@@ -5,8 +5,10 @@ Declarations about clocks and delays are read by `time`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
@@ -14,7 +16,18 @@ from sqlglot import exp
 from headgate import settings
 from headgate.catalog import system
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
+from headgate.catalog.entries import (
+    Early,
+    Function,
+    Group,
+    Quarantined,
+    Query,
+    Relation,
+    Stamped,
+    Stream,
+    View,
+    late_name,
+)
 from headgate.catalog.protocols import Gsql, InterfaceSet, ParameterValue, Protocol
 from headgate.cql import calls, constraints, families, groups, into, languages, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
@@ -38,6 +51,8 @@ from headgate.ticks import Tick, TimeDomain
 
 KNOWN_SHAPES = 1_000
 """Of so many shapes of queries the plans are remembered."""
+
+TAKES_BACK = re.compile(r"^DROP\s+|(?<=\s)IF\s+EXISTS\s+", re.IGNORECASE)
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
@@ -163,6 +178,7 @@ Definition: TypeAlias = (
     | Group
     | Function
     | Constraint
+    | Quarantined
     | ConstraintsAsked
     | Protocol
     | InterfaceSet
@@ -206,45 +222,57 @@ def defined(
     origin: str = "",
     registered: Callable[[str], Definition | None] = lambda statement: None,
     language: Language | None = None,
+    judge: Callable[[Defined], None] = lambda one: None,
 ) -> Iterator[Defined]:
     """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
 
-    A mistake takes back nothing before it. `registered` says what the words of a statement have defined already; that
-    is given out and not defined again. `language` is that of the whole text, which is one statement if it is GSQL;
-    without it, SET dialect and the file's ending tell.
+    A mistake takes back nothing before it, and leaves nothing of its statement. `registered` says what the words of a
+    statement have defined already; that is given out and not defined again. `language` is that of the whole text, which
+    is one statement if it is GSQL; without it, SET dialect and the file's ending tell. `judge` raises an error for a
+    statement that is not to count.
+    """
+    for place, words, own, carry_out in _steps(text, catalog, origin, language):
+        known = registered(words)
+        with catalog.undone_on_error():
+            one = Defined(words, carry_out() if known is None else known, place, known is not None, own)
+            if known is None:
+                judge(one)
+        yield one
+
+
+def _steps(
+    text: str, catalog: Catalog, origin: str, language: Language | None
+) -> Iterator[tuple[Place, str, Language, Callable[[], Definition]]]:
+    """The statements of a script: where each stands, its words, its language, and what carries it out.
+
+    SET dialect says how the statements behind it are read, so the next is looked for when this one is carried out.
     """
     if language is None and languages.may_hold_gsql(text, catalog.settings.dialect, origin):
-        yield from _defined_in_turn(text, catalog, origin, registered)
-        return
-    if language == "gsql":
-        definition = _define_gsql(text, 0, len(text), catalog, origin)
-        yield Defined(text, definition, Place(text, 0, len(text), origin), False, "gsql")
-        return
-    for tree in script.parse(text, origin):
-        statement = _span(tree, text)
-        place = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
-        before = registered(statement)
-        definition = _defined(tree, text, catalog, origin) if before is None else before
-        yield Defined(statement, definition, place, before is not None)
+        for statement in languages.statements(text, lambda: catalog.settings.dialect, origin):
+            own, place = statement.language, statement.place
+            if own == "gsql":
+                yield place, statement.words, own, partial(_define_gsql, text, place.start, place.end, catalog, origin)
+            else:
+                tree, alone = statement.tree()
+                carry_out = partial(_define_alone, statement, tree, alone, catalog, origin)
+                yield place, _span(tree, alone), own, carry_out
+    elif language == "gsql":
+        whole = Place(text, 0, len(text), origin)
+        yield whole, text, language, partial(_define_gsql, text, 0, len(text), catalog, origin)
+    else:
+        for tree in script.parse(text, origin):
+            place = Place(text, tree.meta["start"], tree.meta["end"], origin)
+            yield place, _span(tree, text), "cql", partial(_defined, tree, text, catalog, origin)
 
 
-def _defined_in_turn(
-    text: str, catalog: Catalog, origin: str, registered: Callable[[str], Definition | None]
-) -> Iterator[Defined]:
-    """Carry out a script statement by statement, because SET dialect says how those behind it are read."""
-    for statement in languages.statements(text, lambda: catalog.settings.dialect, origin):
-        place, before = statement.place, registered(statement.words)
-        if before is not None:
-            definition = before
-        elif statement.language == "gsql":
-            definition = _define_gsql(text, place.start, place.end, catalog, origin)
-        else:
-            tree, alone = statement.tree()
-            try:
-                definition = _defined(tree, alone, catalog, origin)
-            except UserError as error:
-                raise statement.moved(error, alone) from None
-        yield Defined(statement.words, definition, place, before is not None, statement.language)
+def _define_alone(
+    statement: languages.ScriptStatement, tree: exp.Expression, alone: str, catalog: Catalog, origin: str
+) -> Definition:
+    """Carry out a statement of CQL in a script that may hold GSQL."""
+    try:
+        return _defined(tree, alone, catalog, origin)
+    except UserError as error:
+        raise statement.moved(error, alone) from None
 
 
 def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str) -> Definition:
@@ -255,6 +283,7 @@ def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str)
             if catalog.protocols.get(protocol.name.lower(), protocol) != protocol:
                 raise UserError("name-taken", f'there is a protocol "{protocol.name}" already', place=place)
             catalog.protocols[protocol.name.lower()] = protocol
+            catalog.quarantine.pop(("protocol", protocol.name.lower()), None)
             return protocol
         case InterfaceSet() as interfaces:
             catalog.interface_sets[interfaces.name.lower()] = interfaces
@@ -273,12 +302,7 @@ def _define_in_cql(made: InCql, catalog: Catalog, origin: str) -> Definition:
     query.meta["gsql"] = True
     for parameter in made.parameters:
         catalog.parameters[parameter.full_name] = parameter
-    try:
-        return _defined(tree, cql, catalog, origin)
-    except UserError:
-        for parameter in made.parameters:
-            del catalog.parameters[parameter.full_name]
-        raise
+    return _defined(tree, cql, catalog, origin)
 
 
 def _with_gsql(definition: Definition, made: InCql, words: str, catalog: Catalog) -> Definition:
@@ -396,6 +420,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return Setting(tree.key)
         case syntax.TakeBack():
             time.take_back(tree, catalog, place)
+            _take_back_held(_span(tree, text), catalog)
             return Setting(tree.this.key, taken_back=True)
         case syntax.Why():
             return WhyAsked(catalog.query(tree.name, place(tree.this)).name)
@@ -409,7 +434,11 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             raise NotYet(str(tree.this), place=place(tree))
         case _:
             number = 1
-            while f"q{number}" in catalog.queries or catalog.has_source(f"q{number}"):
+            while (
+                f"q{number}" in catalog.queries
+                or catalog.has_source(f"q{number}")
+                or catalog.in_quarantine(f"q{number}") is not None
+            ):
                 number += 1
             return _query(f"q{number}", tree, text, catalog, place)
 
@@ -454,6 +483,9 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     kind = tree.args["kind"].lower()
     system.refuse_if_system(tree.name, place(tree.this))
     known = catalog.of_kind(kind)
+    if tree.name.lower() not in known and (held := catalog.in_quarantine(tree.name, (kind,))) is not None:
+        _drop_held(held, catalog)
+        return Dropped(kind, held.name)
     if tree.name.lower() not in known:
         if tree.args.get("if_exists"):
             return Dropped(kind, "")
@@ -474,6 +506,24 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     if kind == "constraint":
         catalog.shapes.clear()
     return Dropped(kind, dropped)
+
+
+def _drop_held(held: Quarantined, catalog: Catalog) -> None:
+    """Take something out of quarantine, with the statements without a name that speak of a stream or relation."""
+    gone = [(held.kind, held.name.lower())]
+    if held.kind in ("stream", "relation"):
+        named = re.compile(rf"\b{re.escape(held.name)}\b", re.IGNORECASE)
+        gone += [key for key, one in catalog.quarantine.items() if one.kind == "statement" and named.search(one.words)]
+    for key in gone:
+        catalog.quarantine.pop(key, None)
+
+
+def _take_back_held(said: str, catalog: Catalog) -> None:
+    """Take declarations out of quarantine that begin with the words that are taken back."""
+    begin = " ".join(TAKES_BACK.sub("", said).lower().split())
+    for key, one in list(catalog.quarantine.items()):
+        if one.kind == "statement" and " ".join(one.words.lower().split()).startswith(begin):
+            del catalog.quarantine[key]
 
 
 def _still_read(kind: str, name: str, what: str, readers: list[str], place: Place | None) -> UserError:
@@ -515,8 +565,8 @@ def _readers(name: str, catalog: Catalog) -> list[str]:
     return sorted({reader for reader, plan in plans for read in sources(plan) if read.name.lower() in under})
 
 
-def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Altered:
-    """Replace a definition; an error in the new one leaves the old one as it was."""
+def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Definition:
+    """Replace a definition. One in quarantine is defined anew."""
     named = tree.this if isinstance(tree.this, exp.Identifier) else tree.this.this
     if tree.args.get("column") is not None:
         stream = catalog.only_stream(named.name, "ALTER STREAM", place(named))
@@ -530,17 +580,15 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
         return Altered(wider, stream)
     kind = "query" if isinstance(tree.this, syntax.CreateQuery) else "view"
     known = catalog.of_kind(kind)
+    if named.name.lower() not in known and catalog.in_quarantine(named.name, (kind,)) is not None:
+        return _define(tree.this, text, catalog, place.origin)
     if named.name.lower() not in known:
         raise unknown(kind, named.name, (thing.name for thing in known.values()), place(named))
     if kind == "query":
         _refuse_read(named.name, "altered", catalog, place(named))
         _refuse_grouped(named.name, "altered", catalog, place(named))
     before = known.pop(named.name.lower())
-    try:
-        now = _define(tree.this, text, catalog, place.origin)
-    except UserError:
-        known[named.name.lower()] = before
-        raise
+    now = _define(tree.this, text, catalog, place.origin)
     assert isinstance(now, View | Query)
     return Altered(now, before)
 
@@ -673,6 +721,9 @@ def shown(kind: str, catalog: Catalog) -> Listing:
     if kind == "SYSTEM STREAMS":
         rows_of = ((one.name, one.rows, signature(one.entry().columns)) for one in system.TABLE.values())
         return Listing(("system stream", "of", "columns"), tuple(rows_of))
+    if kind == "QUARANTINE":
+        held = ((one.kind, one.name, one.why, one.mend) for one in catalog.quarantine.values())
+        return Listing(("kind", "name", "why", "how to mend it"), tuple(held))
     singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
     rows = []
     for thing in catalog.of_kind(singular).values():

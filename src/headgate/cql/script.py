@@ -103,7 +103,7 @@ def _statement(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.
     if depth(tree) > MOST_NESTED:
         raise too_deep(place)
     _refuse_unknown_nodes(tree, place)
-    tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
+    tree.meta.update(start=chunk[parser.labels].start, end=chunk[-1].end + 1)
     return tree
 
 

@@ -69,12 +69,16 @@ LISTED = (
     "PROFILE",
     "PROTOCOLS",
     "PARAMETERS",
+    "QUARANTINE",
 )
 REGISTERED = {exp.DataType.Type.TINYINT: "STRING", exp.DataType.Type.CHAR: "STRING", exp.DataType.Type.FLOAT: "DOUBLE"}
 
 
 class StatementParser(TimeParser):
     """Parses one statement of CQL; the queries inside it are left to `CqlParser`."""
+
+    labels = 0
+    """How many tokens in front of the statement are labels, and no part of it: `table :`, `query :`."""
 
     def _foreign(self, what: str, hint: str) -> None:
         """Refuse a construct of another dialect, with its name and what to write instead."""
@@ -171,6 +175,7 @@ class StatementParser(TimeParser):
             return None
         match name.name.lower():
             case "table" | "query" if columns is None:
+                self.labels = self._index
                 return self._parse_cql_statement()
             case "vquery" if columns is None:
                 return self.expression(PendingView(query=self._parse_query()))

@@ -456,12 +456,13 @@ def source_names(catalog: Catalog) -> list[Candidate]:
 
 def droppable_names(kind: str, catalog: Catalog) -> list[Candidate]:
     """Candidates for the things of one kind, behind DROP."""
-    if kind == "GROUP":
-        return catalog_names("group", catalog.groups.values())
-    if kind == "CONSTRAINT":
-        return [Candidate(quoted(one.name), "constraint") for one in catalog.constraints.values()]
     wanted = "query" if kind == "QUERIES" else kind.lower()
-    return [candidate for candidate in all_names(catalog) if candidate.kind == wanted]
+    held = [Candidate(quoted(one.name), wanted) for one in catalog.quarantine.values() if one.kind == wanted]
+    if kind == "GROUP":
+        return [*catalog_names("group", catalog.groups.values()), *held]
+    if kind == "CONSTRAINT":
+        return [*(Candidate(quoted(one.name), "constraint") for one in catalog.constraints.values()), *held]
+    return [*(candidate for candidate in all_names(catalog) if candidate.kind == wanted), *held]
 
 
 def all_names(catalog: Catalog) -> list[Candidate]:

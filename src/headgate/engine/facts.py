@@ -379,4 +379,9 @@ def read_fact(what: Json) -> EngineFact:
             f'the journal holds a fact "{word}" that this version of headgate does not know',
             hint="Open the directory with the version that wrote it, or a later one.",
         )
-    return kind.from_json(what)
+    try:
+        return kind.from_json(what)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise UserError(
+            "other-version", f'a fact "{word}" in the journal has another form', detail=repr(error)
+        ) from None

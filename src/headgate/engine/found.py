@@ -19,7 +19,7 @@ and those of the queries before it that become members. A query with another len
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,7 @@ class FoundFamilies:
         shape = query.shape
         if shape is None or shape.key in self._refused:
             return False
+        self._put_back_on_error()
         start = self._start(query)
         listing = (one for one in self.families.get(shape.wide, ()) if shape.windows in one.lengths)
         known = [*self.families.get(shape.key, ()), *listing]
@@ -86,6 +87,21 @@ class FoundFamilies:
         self._join(family, self._member(query, family), start)
         return True
 
+    def _put_back_on_error(self) -> None:
+        """Let everything be as it is now again, if the statement under way fails."""
+        core, before = self.core, (dict(self.core.members), dict(self.core.loop.queries))
+        known = {shape: list(families) for shape, families in self.families.items()}
+        alone = {shape: list(names) for shape, names in self._alone.items()}
+
+        def put_back() -> None:
+            made = [one for name, one in core.loop.queries.items() if name not in before[1]]
+            core.members, core.loop.queries = before
+            self.families, self._alone = known, alone
+            for one in made:
+                one.close()
+
+        self.registry.undo.callback(put_back)
+
     def alone(self, query: Query) -> Query:
         """The query as it runs alone: with the plans of its own text. It may be the first of a family to come."""
         if query.shape is None:
@@ -93,17 +109,24 @@ class FoundFamilies:
         own = with_own_plan(query)
         self.core.catalog.queries[query.name.lower()] = own
         if query.shape.key not in self._refused:
-            self._alone.setdefault(query.shape.wide, []).append(query.name)
+            names = self._alone.setdefault(query.shape.wide, [])
+            names.append(query.name)
+            self.registry.undo.callback(names.remove, query.name)
         return own
 
     def left(self, query: RunningQuery) -> None:
-        """Take note that a query has been dropped or altered. The last member takes the family with it."""
+        """Take note that a query is dropped or altered: it leaves when that is durable."""
         if query.membership is None:
             return
         family, number = query.membership.family, query.membership.number
         start = self._start(query.definition)
-        family.leave(number, max(family.reached, family.reached if start is None else start) + 1)
-        self.core.record(MemberLeft(family.outbox.directory.name, number), then=lambda: None)
+        at = max(family.reached, family.reached if start is None else start) + 1
+        fact = MemberLeft(family.outbox.directory.name, number)
+        self.core.record(fact, then=lambda: self._leave(family, number, at))
+
+    def _leave(self, family: FamilyQuery, number: int, at: Tick) -> None:
+        """Let a member go. The last one takes the family with it."""
+        family.leave(number, at)
         if not family.members:
             self.families[family.shape].remove(family)
             self.core.loop.queries.pop(family.name).close()
@@ -115,30 +138,25 @@ class FoundFamilies:
                 folder = known.family.outbox.directory.name
                 yield MemberJoined(query.name, folder, known.number, known.start, known.family.lengths)
 
-    def go_on(
-        self, queries: Mapping[str, tuple[Query, str | None]], joined: Iterable[MemberJoined]
-    ) -> dict[str, tuple[Query, str | None]]:
-        """Set up the families that were there before a restart; gives the queries that are members of none."""
-        alone = dict(queries)
-        families: dict[str, FamilyQuery] = {}
+    def go_on(self, queries: Mapping[str, tuple[Query, str | None]], joined: Sequence[MemberJoined]) -> FamilyQuery:
+        """Set up a family that was there before a restart, with its members."""
+        first = joined[0]
+        self._put_back_on_error()
+        query = queries[first.query][0]
+        family = self._family(query, f"family of {query.name}", first.start, first.family, lengths=first.lengths)
+        if family is None:
+            raise UserError(
+                "other-version",
+                f'query "{query.name}" ran in a family, which this version of headgate does not make',
+                hint="Open the directory with the version that wrote it.",
+            )
         for one in joined:
-            query, folder = alone.pop(one.query)
-            if one.family not in families:
-                family = self._family(query, f"family of {query.name}", one.start, one.family, lengths=one.lengths)
-                if family is None:
-                    raise UserError(
-                        "other-version",
-                        f'query "{query.name}" ran in a family, which this version of headgate does not make',
-                        hint="Open the directory with the version that wrote it.",
-                    )
-                families[one.family] = family
-            family = families[one.family]
+            query, folder = queries[one.query]
             member = self._member(query, family, folder)
             family.put(member, one.number, one.start)
             self.core.members[query.name] = member
-        for family in families.values():
-            family.rows.recalled(family.reached)
-        return alone
+        family.rows.recalled(family.reached)
+        return family
 
     # making and joining
 
@@ -201,9 +219,10 @@ class FoundFamilies:
         for one in fresh:
             self.core.loop.queries.pop(one.name)
             for fragment in one.own:
-                fragment.close()
+                self.registry.afterwards(fragment.close)
+            self.registry.undo.callback(one.run_alone, one.fragments, one.traces, one.outbox, one.courier)
             self._join(family, one, start)
-        self.registry.sharing.let_go()
+        self.registry.afterwards(self.registry.sharing.let_go)
         self.registry.folders_left |= bool(fresh)
         return family
 
@@ -295,6 +314,7 @@ class FoundFamilies:
     def _join(self, family: FamilyQuery, member: RunningQuery, start: Tick | None) -> None:
         """Let a query be a member from now on, and let the journal know."""
         number = family.number + 1
+        self.registry.undo.callback(family.take_out, number)
         family.put(member, number, start)
         self.core.members[member.name] = member
         folder = family.outbox.directory.name

@@ -139,13 +139,17 @@ def reasons(core: Core) -> dict[str, Why]:
 
 
 def troubles(core: Core) -> dict[str, dict[str, str]]:
-    """What has failed and is tried again or stands still: streams, queries and sinks by name."""
+    """What has failed and is tried again or stands still: streams, queries and sinks by name; what is in quarantine."""
     queries = core.queries()
     sinks = [(one.name, one.outbox.trouble) for one in core.outlets()]
     return {
         "streams": {name: error.render() for name, error in list(core.inputs.troubles.items())},
         "queries": {query.name: query.trouble.render() for query in queries if query.trouble is not None},
         "sinks": {name: reason_of(error) for name, error in sinks if error is not None},
+        "quarantine": {
+            f"{one.kind} {one.name}": f"{one.why.rstrip('.')}. {one.mend}"
+            for one in list(core.catalog.quarantine.values())
+        },
     }
 
 

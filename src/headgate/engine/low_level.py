@@ -41,7 +41,8 @@ class LowLevel:
         found = self._needed() if self.core.catalog.settings.low_level == "on" else {}
         for name, inlet in self.core.inputs.inlets.items():
             if isinstance(inlet.stream, Stream):
-                inlet.keep_only(_unless_everything(found.get(name), inlet.stream))
+                need = None if name in self.core.loop.held else found.get(name)
+                inlet.keep_only(_unless_everything(need, inlet.stream))
 
     def complete_after(self, query: Query, streams: Iterable[str]) -> list[Tick]:
         """The instants behind which the logs of streams hold all that a new query needs, where they do not from the

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.compile import compile_query
+from headgate.compile import CompiledFragment, compile_query
 from headgate.cql.definitions import ParameterSet, parameter
 from headgate.engine.core import Core
 from headgate.engine.facts import ParameterChanged
@@ -35,7 +35,10 @@ def set_parameter(core: Core, asked: ParameterSet) -> ParameterSet:
             hint="Leave FROM out.",
         )
     fact = ParameterChanged(known.query, known.name, asked.since if asked.since is not None else first, asked.value)
-    core.record(fact, then=lambda: _change(core, fact, readers))
+    with core.journal.turn, core.catalog.undone_on_error():
+        apply_parameter(core, fact)
+        compiled = [compile_query(running.definition, core.catalog) for running in readers]
+        core.record(fact, then=lambda: _change(core, readers, compiled))
     return ParameterSet(known.query, known.name, asked.value, fact.since, asked.place)
 
 
@@ -69,10 +72,8 @@ def _last(running: RunningQuery) -> Tick:
     return max(found)
 
 
-def _change(core: Core, fact: ParameterChanged, readers: list[RunningQuery]) -> None:
-    apply_parameter(core, fact)
-    for running in readers:
-        compiled = compile_query(running.definition, core.catalog)
-        for fragment, program in zip(running.fragments, compiled, strict=True):
+def _change(core: Core, readers: list[RunningQuery], compiled: list[list[CompiledFragment]]) -> None:
+    for running, programs in zip(readers, compiled, strict=True):
+        for fragment, program in zip(running.fragments, programs, strict=True):
             fragment.compute_by(program)
     core.wake.set()

@@ -1,21 +1,24 @@
 """Carries out statements: streams, relations and queries come, change and go.
 
-A statement is first carried out on the catalog (`compile`), then here on what runs, and last remembered in the journal.
-A failure on the way takes all of it back. `recovery` carries the remembered statements out again after a restart.
+A statement is first carried out on the catalog (`compile`). Then what comes is set up here, the statement becomes
+durable, and last what goes is let go. A failure before it is durable takes all of it back: the catalog's part by its
+own context, and what was set up by `undo`. `recovery` carries the remembered statements out again after a restart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from copy import deepcopy
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, assert_never
 
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
-from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
+from headgate.catalog.catalog import State
+from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View
 from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import compile_statements
 from headgate.cql import shapes
@@ -23,6 +26,7 @@ from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
     ConstraintsAsked,
+    Defined,
     Definition,
     Dropped,
     Explanation,
@@ -34,31 +38,33 @@ from headgate.cql.definitions import (
     SnapshotAsked,
     WhyAsked,
 )
-from headgate.cql.languages import Language
 from headgate.deliver.courier import DROP_SECONDS
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.memory import MemorySink
 from headgate.deliver.sinks.sink_for import group_sink_for, sink_after_restart, sink_for
 from headgate.engine import inspection
 from headgate.engine.core import Core
-from headgate.engine.facts import AggregateRegistered
+from headgate.engine.facts import AggregateRegistered, Statement
 from headgate.engine.found import FoundFamilies
 from headgate.engine.low_level import LowLevel
 from headgate.engine.parameters import set_parameter
+from headgate.engine.quarantine import Quarantine
 from headgate.engine.sharing import Sharing
 from headgate.engine.snapshot import Snapshot, taken
-from headgate.engine.statements import Statements
+from headgate.engine.statements import Statements, refuse_unreadable
 from headgate.engine.system import SystemStreams
 from headgate.errors import UserError
 from headgate.heartbeat.clocks import base
 from headgate.heartbeat.why import Why
-from headgate.log.checksum import writing
+from headgate.log.checksum import needs_no_room, writing
 from headgate.log.folders import fresh_folder
+from headgate.log.journal import Act
 from headgate.permissions import Permissions, permissions
 from headgate.plan.nodes import Constraint, domain, sources
 from headgate.plan.scopes import scopes
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
+from headgate.sql import backquoted
 from headgate.ticks import Tick
 
 ANSWERS = (
@@ -77,6 +83,9 @@ ANSWERS = (
 Answer: TypeAlias = Why | Snapshot
 """What the engine answers a question with, if not with a listing."""
 
+REPLACED = ("stream", "relation", "view", "group", "constraint")
+"""What must be dropped before it is defined anew; queries and functions take the place of those before them."""
+
 TAKE_BACK_SECONDS = 5.0
 """How long a query that is dropped or altered waits for its sink to take its early answer back."""
 
@@ -94,8 +103,14 @@ class Registry:
         self.sharing = Sharing(core)
         self.low_level = LowLevel(core)
         self.system = SystemStreams(core)
+        self.quarantine = Quarantine(core, self.statements, self.sharing)
         self.folders_left = False
         """True if something was dropped or replaced whose folder is still to be deleted."""
+
+        self.undo = ExitStack()
+        """What takes back the statement under way."""
+        self._following: list[Act] = []
+        """What follows when the statement under way is durable."""
 
     # statements
 
@@ -111,28 +126,82 @@ class Registry:
         The list of `answers`, if one is given, has those of the statements before the one that fails.
         """
         answers = [] if answers is None else answers
-        catalog, journal = self.core.catalog, self.core.journal
-        with journal.turn, self._allowing(allow):
-            before, script = self._declared(), shapes.Script(cql)
-            for said, definition, _, known, language in compile_statements(
-                cql, catalog, origin, self.statements.recalled
-            ):
-                if known:
-                    answers.append(definition)
-                    continue
-                self.found.alike = script.alike(said)
-                self._take_back_early(definition)
-                with journal.together():
-                    answers.append(self.carry_out(definition))
-                    if not isinstance(definition, ANSWERS):
-                        self.low_level.refresh()
-                    now = self._declared()
-                    changes = now != before if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
-                    before = now
-                    if changes:
-                        self._remember(said, definition, language)
-                self.folders_left |= isinstance(definition, Dropped | Altered)
+        with self.core.journal.turn, self._allowing(allow):
+            script = shapes.Script(cql)
+            steps = compile_statements(cql, self.core.catalog, origin, self.statements.recalled)
+            while (answer := self._carry_out_next(steps, script)) is not None:
+                answers.append(answer)
         return answers
+
+    def _carry_out_next(self, steps: Iterator[Defined], script: shapes.Script) -> Definition | Answer | None:
+        """Carry out the next statement: all of it becomes durable, or nothing of it stays. None if there is none."""
+        core = self.core
+        with self.undone_on_error() as before:
+            one = next(steps, None)
+            if one is None or one.known:
+                return None if one is None else one.definition
+            definition = one.definition
+            statement = self._to_remember(one, before)
+            self.found.alike = script.alike(one.statement)
+            with core.journal.from_reserve() if isinstance(definition, Dropped) else nullcontext():
+                self._take_back_early(definition)
+                with core.journal.together():
+                    answer = self.carry_out(definition)
+                    if statement is not None:
+                        self.low_level.refresh()
+                        self._forget_held(before, definition)
+                        self._remember(statement, definition)
+        self.follow()
+        released = self.quarantine.let_go(isinstance(definition, Dropped))
+        if released or isinstance(definition, Dropped | Altered):
+            self.folders_left = True
+            with needs_no_room():
+                self.low_level.refresh()
+        return answer
+
+    def _to_remember(self, one: Defined, before: State) -> Statement | None:
+        """The statement to remember, which says the same when it is read again; None if it changes nothing."""
+        changes = not isinstance(one.definition, ANSWERS)
+        if isinstance(one.definition, Setting):
+            changes = self.core.catalog.state() != before
+        if not changes:
+            return None
+        statement = self.statements.of(one.statement, one.definition, self.core.clock.now_us(), one.language)
+        refuse_unreadable(statement, one, before, self.core.catalog)
+        return statement
+
+    def _forget_held(self, before: State, definition: Definition) -> None:
+        """What was in quarantine and is defined anew is dropped first, so that this stays what it is in an engine that
+        can read the old one, too.
+        """
+        for kind, name in before["quarantine"].keys() - self.core.catalog.quarantine.keys():
+            if not isinstance(definition, Dropped) and kind in REPLACED:
+                cql = f"DROP {kind.upper()} IF EXISTS {backquoted(name)}"
+                self.core.record(Statement(cql, (cql,), self.core.clock.now_us()), then=lambda: None)
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[State]:
+        """Put the catalog and what runs back as they were if anything is raised in here, whatever it is."""
+        self._following = []
+        with ExitStack() as self.undo:
+            self.undo.callback(setattr, self, "folders_left", True)
+            with self.core.catalog.undone_on_error() as before:
+                yield before
+            self.undo.pop_all()
+
+    def afterwards(self, act: Act) -> None:
+        """Do something that cannot be undone when the statement is durable."""
+        self._following.append(act)
+
+    def follow(self) -> None:
+        """Let what runs follow a statement that has become durable."""
+        following, self._following = self._following, []
+        try:
+            for act in following:
+                act()
+        except BaseException:
+            self.core.journal.give_up()  # what is durable is not so in memory
+            raise
 
     def _take_back_early(self, definition: Definition) -> None:
         """Before a query ends, let its sink hold what is settled and nothing else.
@@ -148,6 +217,8 @@ class Registry:
         if query is None or query.outbox.shown is None:
             return
         query.outbox.take_back_early(query.reached)
+        if query.early_answers is not None:
+            self.undo.callback(query.early_answers.give_again)  # the sink does not hold it any more
         if not query.courier.hand_over(TAKE_BACK_SECONDS):
             self.core.loop.tell(f"the sink of {query.outbox.owner} is not reached: it may hold its last early answer")
 
@@ -158,15 +229,15 @@ class Registry:
             yield
         finally:
             self.core.catalog.permissions = self.core.permissions
-            self.folders_left |= self.system.close_unread()
-
-    def _declared(self) -> tuple[Any, ...]:
-        """All settings and declarations, to see whether a statement changes any."""
-        catalog = self.core.catalog
-        return catalog.settings, deepcopy(catalog.declarations), tuple(catalog.streams.values()), catalog.pending
+            with needs_no_room():
+                self.folders_left |= self.system.close_unread()
 
     def carry_out(self, definition: Definition) -> Definition | Answer:
-        """Make what runs follow the catalog, or answer a question; returns the definition or the answer."""
+        """Make what runs follow the catalog, or answer a question; returns the definition or the answer.
+
+        What comes is there at once, and goes again if the statement fails. What goes or changes is left as it is until
+        the statement is durable.
+        """
         match definition:
             case BoundsAsked():
                 return inspection.bounds(self.core)
@@ -193,18 +264,26 @@ class Registry:
             case Altered(Query() as query, Query() as before):
                 self._replace_query(query, before)
             case Altered(Stream() as stream):
-                self.core.inputs.reshape(stream)
+                self.afterwards(self.core.inputs.reshaping(stream))
             case Setting():
-                self._apply_settings()
+                self.afterwards(self._apply_settings)
             case (
-                Altered() | View() | Function() | Constraint() | Protocol() | InterfaceSet() | Explanation() | Listing()
+                Altered()
+                | Quarantined()
+                | View()
+                | Function()
+                | Constraint()
+                | Protocol()
+                | InterfaceSet()
+                | Explanation()
+                | Listing()
             ):
                 pass  # only the catalog knows them
             case _:
                 assert_never(definition)
         return definition
 
-    def _remember(self, said: str, definition: Definition, language: Language) -> None:
+    def _remember(self, statement: Statement, definition: Definition) -> None:
         """Make a statement durable, together with where a query that it defines begins."""
         core = self.core
         entry = definition.now if isinstance(definition, Altered) else definition
@@ -218,29 +297,13 @@ class Registry:
             group = core.group(entry.name)
             folder = group.outbox.directory.name
             core.journal.record(group.outbox.subject, {"number": group.outbox.number})
-        statement = self.statements.of(said, definition, core.clock.now_us(), folder, language)
         core.record(
-            statement,
-            then=lambda: self.statements.add(statement, definition),
-            undo=lambda: self._take_back(definition),
+            replace(statement, folder=folder),
+            then=partial(self.statements.add, replace(statement, folder=folder), definition),
         )
         if isinstance(entry, Query):
             for subject, where in running.beginning():
                 core.journal.record(subject, where)
-
-    def _take_back(self, definition: Definition) -> None:
-        """Undo a definition that could not be made durable. Where that is impossible, the engine must be restarted."""
-        match definition:
-            case Stream() | Relation() | Query() | Group():
-                self._forget(definition)
-            case _:
-                self.core.journal.give_up()
-
-    def _forget(self, definition: Stream | Relation | Query | Group) -> None:
-        """Remove something from the catalog and from what runs: its name is free again."""
-        kind = type(definition).__name__.lower()
-        del self.core.catalog.of_kind(kind)[definition.name.lower()]
-        self._drop(Dropped(kind, definition.name))
 
     def _apply_settings(self) -> None:
         """Let settings, policies and bounds of the catalog count from now on."""
@@ -251,20 +314,37 @@ class Registry:
         core.heartbeats.apply_declarations(now_us, core.catalog.settings)
 
     def _drop(self, dropped: Dropped) -> None:
-        """Stop what was dropped. Its files go later, when no epoch runs any more that may read them."""
+        """Stop what was dropped, when that is durable. Its files go later, when no epoch runs any more that may read
+        them.
+        """
         match dropped.kind:
+            case _ if (dropped.kind, dropped.name.lower()) in self.quarantine:
+                pass  # it does not run
             case "query" if dropped.name:
-                gone = self.core.members.pop(dropped.name, None) or self.core.loop.queries.pop(dropped.name)
-                gone.close(DROP_SECONDS)
-                self.core.loop.profiler.forget(gone.own, gone.name)
-                self.core.loop.scheduler.forget(gone.name)
+                gone = self.core.members.get(dropped.name) or self.core.loop.queries[dropped.name]
                 self.found.left(gone)
-                self.sharing.let_go()
+                self.afterwards(partial(self._end_query, gone))
             case "group" if dropped.name in self.core.loop.groups:
-                self.core.loop.groups.pop(dropped.name).close(DROP_SECONDS)
+                self.afterwards(partial(self._end_group, dropped.name))
             case "stream" | "relation" if dropped.name:
-                self.core.inputs.drop(dropped.name)
-                self.core.asking.forget(dropped.name)
+                self.afterwards(partial(self._end_stream, dropped.name))
+
+    def _end_query(self, gone: RunningQuery) -> None:
+        """Stop a query that is no longer in the catalog."""
+        for queries in (self.core.members, self.core.loop.queries):
+            if queries.get(gone.name) is gone:
+                del queries[gone.name]
+        gone.close(DROP_SECONDS)
+        self.core.loop.profiler.forget(gone.own, gone.name)
+        self.core.loop.scheduler.forget(gone.name)
+        self.sharing.let_go()
+
+    def _end_group(self, name: str) -> None:
+        self.core.loop.groups.pop(name).close(DROP_SECONDS)
+
+    def _end_stream(self, name: str) -> None:
+        self.core.inputs.drop(name)
+        self.core.asking.forget(name)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Register a Python function with Spark and the catalog; one that is not deterministic is refused."""
@@ -284,48 +364,38 @@ class Registry:
     # streams and relations
 
     def _add_stream(self, stream: Stream | Relation) -> None:
-        """Set up a stream or relation and connect its source; if that fails, its name is free again."""
-        try:
-            self.core.inputs.add(stream)
-            self.core.inputs.connect(stream)
-        except Exception:
-            self._forget(stream)
-            raise
+        """Set up a stream or relation and connect its source."""
+        self.undo.callback(self._end_stream, stream.name)
+        self.core.inputs.add(stream)
+        self.core.inputs.connect(stream)
 
     # queries
 
     def add_query(self, query: Query, folder: str | None = None) -> None:
-        """Let a query run; `folder` has its files if it ran before a restart. If that fails, its name is free again.
+        """Let a query run; `folder` has its files if it ran before a restart.
 
         One of many that differ in constants runs as a member of a family.
         """
         core = self.core
         if not core.clock.standing:
             self.system.open_for(query)
-        try:
-            if not core.clock.standing and self.found.took(query):
+            if self.found.took(query):
                 return
-            query = self.found.alone(query)
-        except Exception:
-            core.catalog.queries.pop(query.name.lower(), None)
-            raise
+        query = self.found.alone(query)
         relations = {relation.name for relation in core.catalog.relations.values()}
         read = {source.name for source in sources(query.plan)}
         whole = frozenset(relations & read)
         start = self.start(query, sorted(read - whole))
         directory = core.directory / "queries" / (folder or fresh_folder(core.directory / "queries", query.name))
-        try:
-            with writing(directory):
-                directory.mkdir(parents=True, exist_ok=True)
-            self.refuse_partial(whole)
-            fragments = self.sharing.fragments(query, directory, start, whole)
-            outbox = self.outbox(query, directory)
-        except Exception:
-            del core.catalog.queries[query.name.lower()]
-            raise
-        core.loop.queries[query.name] = RunningQuery(
-            query, fragments, outbox, core.catalog, self.reason, core.wake.set, core.loop.having
-        )
+        with writing(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        self.refuse_partial(whole)
+        self.undo.callback(self.sharing.let_go)
+        fragments = self.sharing.fragments(query, directory, start, whole)
+        outbox = self.outbox(query, directory)
+        running = RunningQuery(query, fragments, outbox, core.catalog, self.reason, core.wake.set, core.loop.having)
+        core.loop.queries[query.name] = running
+        self.undo.callback(self._end_query, running)
 
     def reason(self, running: RunningQuery) -> Why:
         """Why a query has come no further."""
@@ -349,52 +419,49 @@ class Registry:
     def add_group(self, group: Group, folder: str | None = None) -> None:
         """Let the results of queries go out together; `folder` has its files if it was there before a restart."""
         core, folders = self.core, self.core.directory / "queries"
-        try:
-            queries = [core.query(name) for name in group.queries]
-            for query in queries:
-                _refuse_printed(query)
-            if group.connector is not None:
-                directory = folders / (folder or fresh_folder(folders, group.name))
-                with writing(directory):
-                    directory.mkdir(parents=True, exist_ok=True)
-                running = RunningGroup(
-                    group,
-                    lambda: [core.query(name) for name in group.queries],
-                    directory,
-                    core.journal,
-                    lambda: group_sink_for(group, core.spark, directory),
-                    core.wake.set,
-                )
-                running.outbox.on_failure = lambda error: self.system.failed("sink", group.name, error)
-                if not core.clock.standing:
-                    running.outbox.continue_numbers()
-                core.loop.groups[group.name] = running
-        except Exception:
-            del core.catalog.groups[group.name.lower()]
-            self.folders_left = True
-            raise
+        queries = [core.query(name) for name in group.queries]
+        for query in queries:
+            _refuse_printed(query)
+        if group.connector is not None:
+            directory = folders / (folder or fresh_folder(folders, group.name))
+            with writing(directory):
+                directory.mkdir(parents=True, exist_ok=True)
+            running = RunningGroup(
+                group,
+                lambda: [core.query(name) for name in group.queries],
+                directory,
+                core.journal,
+                lambda: group_sink_for(group, core.spark, directory),
+                core.wake.set,
+            )
+            running.outbox.on_failure = lambda error: self.system.failed("sink", group.name, error)
+            if not core.clock.standing:
+                running.outbox.continue_numbers()
+            core.loop.groups[group.name] = running
+            self.undo.callback(self._end_group, group.name)
+        self.afterwards(partial(self._keep_results, queries))
+
+    def _keep_results(self, queries: Iterable[RunningQuery]) -> None:
+        """Let queries of a group keep their results: nobody prints them any more."""
         for query in queries:
             if not query.outbox.kept:
                 query.outbox.sink, query.outbox.kept = MemorySink(), True
-        core.wake.set()
+        self.core.wake.set()
 
     def _replace_query(self, query: Query, before: Query) -> None:
-        """End the old query where it is and let the new one begin there; if that fails, the old one goes on."""
-        queries = self.core.members if before.name in self.core.members else self.core.loop.queries
-        old = queries.pop(before.name)
-        old.courier.hold(DROP_SECONDS)  # both may write to the same place
-        try:
-            self.add_query(query)
-        except Exception:
+        """End the old query where it is and let the new one begin there."""
+        is_member = before.name in self.core.members
+        old = (self.core.members if is_member else self.core.loop.queries).pop(before.name)
+
+        def run_on() -> None:
+            (self.core.members if is_member else self.core.loop.queries)[before.name] = old
             old.courier.go_on()
-            if old.early_answers is not None:
-                old.early_answers.give_again()  # the sink does not hold it any more
-            self.core.catalog.queries[before.name.lower()] = before
-            queries[before.name] = old
-            raise
-        old.close(DROP_SECONDS)
+
+        self.undo.callback(run_on)
+        old.courier.hold(DROP_SECONDS)  # both may write to the same place
+        self.add_query(query)
         self.found.left(old)
-        self.sharing.let_go()
+        self.afterwards(partial(self._end_query, old))
 
     def refuse_partial(self, relations: Iterable[str]) -> None:
         """Refuse a new query over a relation that has lost rows which no other query needed any more."""

@@ -107,6 +107,7 @@ class Running:
         """Drop and merge files, write a checkpoint if one is due, delete the folders of what was dropped."""
         self._tidied_us = self.core.clock.now_us()
         self.core.loop.tidy()
+        self.core.journal.keep_reserve()
         if self.core.journal.checkpoint_due():
             self.checkpoint()
         with self.core.journal.turn:

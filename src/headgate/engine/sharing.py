@@ -32,6 +32,7 @@ from headgate.log.log import Log
 from headgate.plan.nodes import Relation, shared_name, sources
 from headgate.plan.parameters import parameters
 from headgate.plan.shared import Sharable, SharableParts, part_over
+from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
 SUBJECT = "sharing"
@@ -218,10 +219,25 @@ class Sharing:
                 yield unit.fragment.output.subject, unit.fragment.output.state()
             yield unit.fragment.subject, unit.fragment.state()
 
-    def check_files(self) -> None:
-        """Raise an error that names the first file of what is shared that is missing or cut short."""
-        for unit in self.shared.values():
-            unit.fragment.check_files()
+    @property
+    def subject(self) -> str:
+        """The subject of its facts."""
+        return SUBJECT
+
+    def remembered(self, folder: str) -> dict[str, dict[str, tuple[int, str]]]:
+        """Return what the journal says that a query or something shared reads, and what that reads, by folder."""
+        reads = self._remembered.get(folder)
+        if not reads:
+            return {}
+        found = {folder: reads}
+        for log in reads:
+            found |= self.remembered(f"{FOLDER}/{_number(log)}")
+        return found
+
+    def check_files(self, query: RunningQuery) -> None:
+        """Raise an error that names the first file of what a query shares that is missing or cut short."""
+        for fragment in query.shared:
+            fragment.check_files()
 
     def folders(self) -> set[Path]:
         """Return the folders of what is shared."""

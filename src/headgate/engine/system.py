@@ -81,9 +81,9 @@ class SystemStreams:
             if name not in self.opened:
                 folder = fresh_folder(self.core.directory / "streams", name)
                 fact = SystemOpened(name, folder, self.core.clock.now_us())
+                self.core.record(fact, then=_nothing, undo=partial(self.apply_closed, SystemClosed(name)))
                 self.apply_opened(fact)
                 self._begin(name)
-                self.core.record(fact, then=_nothing, undo=partial(self.apply_closed, SystemClosed(name)))
 
     def apply_opened(self, fact: SystemOpened) -> None:
         """Make the inlet of a system stream, now or after a restart."""
@@ -94,7 +94,7 @@ class SystemStreams:
         """Drop the inlet of a system stream. Its files go when the engine tidies."""
         self.core.inputs.drop(fact.stream)
         self.core.asking.forget(fact.stream)
-        self.opened.pop(fact.stream)
+        self.opened.pop(fact.stream, None)
         self._begun.discard(fact.stream)
         self._sampled.pop(fact.stream, None)
 

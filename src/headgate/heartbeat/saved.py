@@ -37,6 +37,7 @@ from headgate.heartbeat.promises import Promises
 from headgate.heartbeat.source_table import SourceTable
 from headgate.heartbeat.stream_clock import StreamClock
 from headgate.scope import Groups, Scope
+from headgate.ticks import TimeDomain
 
 CLASSES: dict[str, type] = {
     "Bound": SkewBound,
@@ -90,29 +91,34 @@ def save(model: TimeModel) -> dict[str, Any]:
 
 
 def restore(model: TimeModel, state: dict[str, Any], catalog: Catalog) -> None:
-    """Put the time manager where it was when its state was saved. The catalog must have the streams it had then."""
+    """Put the time manager where it was when its state was saved. Streams that are in quarantine have no time."""
     try:
         kinds = [_read(kind, []) for kind in state["kinds"]]
         clocks = _read(state["timelines"], kinds)
-        model.clocks.generator = _read(state["generator"], kinds)
-        model.bindings.estimators = _read(state["estimators"], kinds)
-        model.enabling.date_offset_us = state["date_offset_us"]
-        model.completeness.asked_us = state["asked_us"]
-        model.order.last = state["arrivals"]
+        generator, estimators = (_read(state[name], kinds) for name in ("generator", "estimators"))
+        date_offset_us, asked_us, arrivals = state["date_offset_us"], state["asked_us"], state["arrivals"]
     except (KeyError, AttributeError, TypeError, ValueError) as error:
         raise UserError(
             "other-version",
             "what was known of the streams' time was saved by another version of headgate",
             detail=str(error),
         ) from error
+    model.clocks.generator, model.bindings.estimators = generator, estimators
+    model.enabling.date_offset_us, model.completeness.asked_us, model.order.last = date_offset_us, asked_us, arrivals
     read = [stream for stream in catalog.system.values() if stream.name in clocks]
-    streams: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values(), *read]
-    for stream in streams:
-        clocks[stream.name].stream = stream
+    known: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values(), *read]
+    streams = {one.name: one for one in known}
+    new = [clock for clock in model.clocks if clock.name in streams.keys() - clocks.keys()]
+    for name, clock in clocks.items():
+        clock.stream = streams.get(name) or Stream(name, (), TimeDomain.INTEGER)
     for cohort in model.clocks.generator.cohorts.values():
         if not hasattr(cohort, "awaited_us"):  # of a directory written before sources were waited for by name
             cohort.awaited_us = np.full(len(cohort.largest), NEVER)
     model.restore(clocks)
+    for name in clocks.keys() - streams.keys():  # it is in quarantine
+        model.remove(name)
+    for clock in new:  # it was in quarantine
+        model.add(clock.stream, clock.since_us)
 
 
 def _written(value: Any, kinds: dict[Kind, int]) -> Any:

@@ -107,6 +107,16 @@ def writing(directory: Path) -> Iterator[None]:
         raise full_or_broken(error, directory) from None
 
 
+@contextmanager
+def needs_no_room() -> Iterator[None]:
+    """What a full disk keeps from being written in here can wait: it is done with the next statement."""
+    try:
+        yield
+    except UserError as error:
+        if error.code != "disk-failed":
+            raise
+
+
 def synced(path: Path) -> None:
     """What was written to a file, or renamed into a folder, survives a power failure."""
     number = os.open(path, os.O_RDONLY)

@@ -27,6 +27,7 @@ journal is read; `facts` lists those of the engine itself.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -70,6 +71,14 @@ larger.
 """
 
 
+RESERVE = "reserve"
+RESERVE_BYTES = 2**16
+"""A file in the engine's directory that holds room for what makes room: DROP becomes durable there on a full disk."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""How the system says that there is no room."""
+
+
 class Journal:
     """Writes facts to the lines of a journal, writes checkpoints, and reads both after a restart."""
 
@@ -90,6 +99,8 @@ class Journal:
         self._checkpoint_size = 0
         self._writing: threading.Thread | None = None
         self._broken: OSError | None = None
+        self._from_reserve = False
+        """Whether what is written now may take the room of the reserve."""
 
     @property
     def durable(self) -> bool:
@@ -104,7 +115,7 @@ class Journal:
     def introduce(self, subject: str, apply: Apply) -> None:
         """Say by which function facts of a subject are applied; those that were read already are applied now."""
         self.subjects[subject] = apply
-        for what in self.waiting.pop(subject, ()):
+        for what in self.waiting.get(subject, ()):
             apply(what)
 
     # writing
@@ -155,7 +166,15 @@ class Journal:
             raise full_or_broken(error, self.directory) from None
 
     def _write(self, text: bytes) -> None:
-        """Make a line durable. If that fails, nothing of it is there."""
+        """Make a line durable, if need be in the room of the reserve. If that fails, nothing of it is there."""
+        try:
+            self._write_line(text)
+        except OSError as error:
+            if error.errno not in FULL or not self._from_reserve or not self._give_reserve():
+                raise
+            self._write_line(text)
+
+    def _write_line(self, text: bytes) -> None:
         checksum = crc32(text, self._checksum)
         line = b"%08x %s\n" % (checksum, text)
         try:
@@ -185,6 +204,42 @@ class Journal:
         """Write nothing more, because memory and journal differ: the engine must be started again."""
         self._broken = self._broken or OSError("it must be started again")
 
+    # room
+
+    @contextmanager
+    def from_reserve(self) -> Iterator[None]:
+        """What is written in here makes room, so it may take the room that is kept for it when the disk is full."""
+        self._from_reserve = True
+        try:
+            yield
+        finally:
+            self._from_reserve = False
+
+    def _give_reserve(self) -> bool:
+        """Make room by deleting the reserve; False if there is none."""
+        assert self.directory is not None
+        try:
+            (self.directory.parent / RESERVE).unlink()
+            synced(self.directory.parent)
+        except OSError:
+            return False
+        return self._broken is None
+
+    def keep_reserve(self) -> None:
+        """Keep some room for what makes room, unless it is kept already or there is none."""
+        if self.directory is None or (reserve := self.directory.parent / RESERVE).exists():
+            return
+        staged = reserve.with_name(f".{RESERVE}.staged")
+        try:
+            with staged.open("wb") as file:
+                file.write(os.urandom(RESERVE_BYTES))  # a file system cannot write this in less room
+                file.flush()
+                os.fsync(file.fileno())
+            staged.rename(reserve)
+        except OSError:
+            with suppress(OSError):
+                staged.unlink(missing_ok=True)
+
     # reading
 
     def read(self) -> int:
@@ -205,6 +260,7 @@ class Journal:
         self._checkpoint_size = max(sizes, default=0)
         with writing(self.directory):
             self._go_on(segments[-1] if segments else None)
+        self.keep_reserve()
         return count
 
     def _go_on(self, last: Segment | None) -> None:

@@ -66,6 +66,10 @@ def last(directory: Path) -> Said:
 def read(directory: Path, query: str) -> tuple[dict[str, Any], Said]:
     """Return why a query has come no further, by the last status of the engine."""
     said = _said(directory)
+    held = said.status.get("troubles", {}).get("quarantine", {})
+    why = next((why for name, why in held.items() if name.lower() == f"query {query}".lower()), None)
+    if why is not None:
+        raise UserError("in-quarantine", f'query "{query}" is in quarantine', detail=why)
     return _of(query, said.status["queries"]), said
 
 

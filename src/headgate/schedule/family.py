@@ -255,6 +255,11 @@ class FamilyQuery(RunningQuery):
         member.join(Membership(self, number, start))
         self.rows.put(number, Row(values_of(member.definition.shape, self.lengths), at))
 
+    def take_out(self, number: int) -> None:
+        """Let it be as if a member had never come: it did not become durable."""
+        self.members.pop(number, None)
+        self.rows.wanted.pop(number, None)
+
     def leave(self, number: int, at: Tick) -> None:
         """Let a member go: from `at` on it has no row. A family that stands still is tried again without it."""
         del self.members[number]

@@ -106,6 +106,8 @@ class Loop:
         self.logs = logs
         self.settings = settings
         self.queries: dict[str, RunningQuery] = {}
+        self.held: frozenset[str] = frozenset()
+        """The logs that forget nothing, because something in quarantine may have to read them when it comes back."""
         self.groups: dict[str, RunningGroup] = {}
         """The groups of queries whose results go out together."""
         self.tell: Callable[[str], None] = lambda text: None
@@ -548,7 +550,7 @@ class Loop:
         away = self._away()
         kept_as_it_is = [] if away is None else away.fragments
         for fragment in self.shared():
-            if fragment in kept_as_it_is or fragment.output is None:
+            if fragment in kept_as_it_is or fragment.output is None or fragment.part.log in self.held:
                 continue
             before, name = {fragment} if fragment.failed else set[Fragment](), fragment.part.name
             try:
@@ -587,6 +589,8 @@ class Loop:
 
     def _tidy_log(self, name: str, log: Log) -> None:
         """Drop chunks that no query reads any more. A stream without readers keeps everything for those to come."""
+        if name in self.held:
+            return
         if not name.startswith(LATE):  # dead letters stay, read or not
             log.forget(lambda chunk: self._needed(name, chunk))
         readers = [reader.inputs for reader in self._readers(name)]

@@ -535,6 +535,11 @@ class RunningQuery:
             self.outbox = membership.family.outbox
             self.courier = Courier(self.outbox)
 
+    def run_alone(self, fragments: Sequence[Fragment], traces: Traces, outbox: Outbox, courier: Courier) -> None:
+        """Be no member any more, and run by what it had before: that it joined did not become durable."""
+        self.membership = None
+        self.fragments, self.traces, self.outbox, self.courier = fragments, traces, outbox, courier
+
     def beginning(self) -> list[Fact]:
         """Return where it begins, for the journal."""
         own = [] if self.shares_outbox else [(self.outbox.subject, {"number": self.outbox.number})]

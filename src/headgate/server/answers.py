@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
+from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View
 from headgate.catalog.protocols import InterfaceSet
 from headgate.catalog.protocols import Protocol as PacketProtocol
 from headgate.compile import explanation
@@ -62,6 +62,8 @@ def answer_of(found: Any, catalog: Catalog, limits: Limits) -> dict[str, Any]:
             return _defined(now, "altered")
         case Dropped(kind, name):
             return {"kind": kind, "name": name, "did": "dropped"}
+        case Quarantined(kind, name, why):
+            return {"kind": kind, "name": name, "did": "in quarantine", "why": why, "hint": found.mend}
         case Setting():
             return {"kind": "setting", "did": "set"}
         case ParameterSet():

@@ -74,8 +74,10 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
     @routes.delete("/queries/{name}", **examples.DROP)
     async def drop(request: Request, name: str) -> Json:
         """Drop a query."""
+        held = engine.catalog.in_quarantine(name, ("query",))
+        known = held.name if held is not None else engine.query(name).name
         with texts.place(client_of(request.scope)):
-            return answered(await clerk.carry_out(f"DROP QUERY {spelled(engine.query(name).name)};"))
+            return answered(await clerk.carry_out(f"DROP QUERY {spelled(known)};"))
 
     @routes.get("/queries/{name}/results", **examples.RESULTS)
     async def results(

@@ -48,6 +48,7 @@ STATUS = {
     "not-ready": 503,
     "not-kept": 503,
     "disk-failed": 503,
+    "in-quarantine": 503,
     "stream-changed": 503,
     "not-begun": 503,
     "still-running": 504,

@@ -14,7 +14,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
-from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
+from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View
 from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import explanation
 from headgate.cql.definitions import (
@@ -144,6 +144,8 @@ class Interpreter:
                 self.say(f"{definition.name} is altered")
             case Dropped(kind, name):
                 self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
+            case Quarantined():
+                self.say(definition.error().render())
             case Listing() | Why() | Snapshot():
                 self.say(str(definition))
             case BoundsAsked() | ConstraintsAsked() | PlanAsked() | ProfileAsked() | WhyAsked() | SnapshotAsked():

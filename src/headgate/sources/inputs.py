@@ -5,8 +5,9 @@ one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -137,7 +138,9 @@ class Inputs:
 
     def add(self, stream: Stream | Relation, folder: str | None = None) -> None:
         """Make the inlet and logs of a new stream or relation."""
-        schema = self._shaped(stream)
+        logs = self._shaped(stream)
+        self.schemas |= logs
+        schema = logs[stream.name]
         self.heartbeats.define(stream, self.clock.now_us())
         folder = folder or fresh_folder(self.directory / "streams", stream.name)
         inlet = Inlet(
@@ -191,10 +194,14 @@ class Inputs:
             case other:
                 assert_never(other)
 
-    def reshape(self, stream: Stream) -> None:
-        """Give a stream one more column. Rows that are in the log already have null there."""
+    def reshaping(self, stream: Stream) -> Callable[[], None]:
+        """What gives a stream one more column. Rows that are in the log already have null there."""
+        return partial(self._reshape, stream, self._shaped(stream))
+
+    def _reshape(self, stream: Stream, logs: Mapping[str, StructType]) -> None:
+        self.schemas |= logs
         inlet = self.inlets[stream.name]
-        inlet.shape(stream, to_arrow_schema(self._shaped(stream), timezone="UTC"))
+        inlet.shape(stream, to_arrow_schema(logs[stream.name], timezone="UTC"))
         self.heartbeats.define(stream, self.clock.now_us())
         for source in self.sources:
             if source.inlet is inlet:
@@ -216,12 +223,9 @@ class Inputs:
             self.schemas.pop(log, None)
             self.logs.pop(log, None)
 
-    def _shaped(self, stream: Stream | Relation) -> StructType:
-        """Note what the logs of a stream or relation hold, as Spark has it; the columns of the first one."""
-        self.schemas |= {
-            log: columns_of(self.spark, ddl(columns)) for log, columns in self.catalog.logs_of(stream).items()
-        }
-        return self.schemas[stream.name]
+    def _shaped(self, stream: Stream | Relation) -> dict[str, StructType]:
+        """What the logs of a stream or relation hold, as Spark has it, by the name of the log."""
+        return {log: columns_of(self.spark, ddl(columns)) for log, columns in self.catalog.logs_of(stream).items()}
 
     # reading
 
@@ -300,18 +304,22 @@ class Inputs:
 
     def facts(self) -> Iterator[Fact]:
         """What the journal must know of all streams and relations, for a checkpoint."""
-        for inlet in self.inlets.values():
-            yield from ((part.subject, part.state()) for part in (inlet.log, inlet.dead, inlet))
+        for name in self.inlets:
+            yield from self.facts_of(name)
         for source in self.sources:
             if isinstance(source, FileSource | TableSource):
                 yield source.subject, source.state()
 
-    def check_files(self) -> None:
+    def facts_of(self, name: str) -> list[Fact]:
+        """What the journal must know of the logs of one stream or relation."""
+        inlet = self.inlets[name]
+        return [(part.subject, part.state()) for part in (inlet.log, inlet.dead, inlet)]
+
+    def check_files(self, inlet: Inlet) -> None:
         """Raise an error for the first chunk that is missing or torn, and delete files that never came to count."""
-        for inlet in self.inlets.values():
-            for log in (inlet.log, inlet.dead):
-                log.check()
-                log.sweep()
+        for log in (inlet.log, inlet.dead):
+            log.check()
+            log.sweep()
 
     def folders(self) -> dict[str, set[Path]]:
         """The folders of all streams and relations, by the folder of the engine's directory they lie in."""
