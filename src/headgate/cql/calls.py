@@ -87,8 +87,14 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
             _check_encryption(text, place)
         if any(word in lowered for word in TODAY):
             _check_instants(text, temporal_columns(plan), place)
+    refuse_unknown(names, catalog, place)
+
+
+def refuse_unknown(names: Iterable[str], catalog: Catalog, place: Place) -> None:
+    """Refuses names that are neither Spark's own functions nor somebody's who may be called here."""
+    assert catalog.permissions is not None
     known = KNOWN | {PARAMETER} | {name.lower() for name in (*catalog.functions, *catalog.outside, *catalog.aggregates)}
-    for name in sorted(names - known):
+    for name in sorted(set(names) - known):
         if catalog.permissions.restricted or name not in catalog.session_functions:
             hint = nearest(name, sorted(known)) or "engine.register_function makes a function in Python known."
             raise UserError(
@@ -144,7 +150,8 @@ def called_functions(sql: str) -> Iterator[str]:
     """
     tokens = Spark().tokenize(sql)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not token.text[:1].isidentifier():
+        quoted = token.token_type == TokenType.IDENTIFIER
+        if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not (quoted or token.text[:1].isidentifier()):
             continue
         word = token.text.lower()
         behind = following.token_type if following is not None else None

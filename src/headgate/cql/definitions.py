@@ -447,8 +447,10 @@ def _check_body(function: Function, catalog: Catalog, whole: Place) -> None:
     """Refuse a function whose body calls what no query may call."""
     if catalog.permissions is None:
         return
-    for name in sorted(set(calls.called_functions(function.body))):
+    names = set(calls.called_functions(function.body))
+    for name in sorted(names):
         calls.refuse(name, whole)
+    calls.refuse_unknown(names, catalog, whole)
 
 
 def _view(

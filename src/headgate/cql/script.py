@@ -201,7 +201,7 @@ def _count_distinct(tokens: list[Token]) -> list[Token]:
 
 
 def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str) -> UserError:
-    first = error.errors[0]
+    first = error.errors[0] if error.errors else {"description": str(error), "line": None, "col": None, "highlight": ""}
     typographic = TYPOGRAPHIC.search(text, chunk[0].start, chunk[-1].end + 1)
     if typographic is not None:
         return _typographic_quotes(text, typographic.start(), origin)

@@ -26,7 +26,7 @@ def with_strings(tokens: list[Token], text: str) -> list[Token]:
     for token in tokens:
         token.comments = []  # they would be written into the SQL that Spark gets
         # behind some words sqlglot takes the whole rest of a statement for a string
-        quoted = text[token.start] in "'\"rR"
+        quoted = text[token.start : token.start + 1] in ("'", '"', "r", "R")
         if token.token_type not in (TokenType.STRING, TokenType.RAW_STRING) or not quoted:
             result.append(token)
             continue

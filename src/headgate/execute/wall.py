@@ -67,7 +67,7 @@ ANALYSED_PLANS = frozenset(
 
 LEAVING = frozenset(
     """
-    CallMethodViaReflection CatalystDataToProtobuf Collations CurDateExpressionBuilder CurrentCatalog CurrentDatabase
+    CallMethodViaReflection CatalystDataToProtobuf Collations CurrentCatalog CurrentDatabase
     CurrentDate CurrentPath CurrentTime CurrentTimestamp CurrentUser FromProtobuf InputFileBlockLength
     InputFileBlockStart InputFileName LocalTimestamp MonotonicallyIncreasingID Now ProtobufDataToCatalyst Rand RandStr
     Randn SQLKeywords Shuffle SparkPartitionID SparkVersion ToProtobuf TryReflect Uniform Uuid
@@ -99,15 +99,15 @@ class Wall:
         """What a statement gives, analysed; `relations` are the names that it may read."""
         parsed = self._parser.parsePlan(text)
         for node in self._nodes.of(parsed):
-            _refuse_parsed(node, relations)
+            refuse_parsed(node, relations)
         with active(self._sessions, self._own):
             frame = DataFrame(self._datasets.ofRows(self._own, parsed), self._session)
         for node in self._nodes.of(frame._jdf.queryExecution().analyzed()):
-            _refuse_analysed(node)
+            refuse_analysed(node)
         return frame
 
 
-def _refuse_parsed(node: PlanNode, relations: Container[str]) -> None:
+def refuse_parsed(node: PlanNode, relations: Container[str]) -> None:
     name = node.name.removeprefix("List(").removesuffix(")")
     if node.kind == RELATION:
         fine = name in relations
@@ -119,7 +119,7 @@ def _refuse_parsed(node: PlanNode, relations: Container[str]) -> None:
         raise refusal(f"{node.short} {name}".rstrip())
 
 
-def _refuse_analysed(node: PlanNode) -> None:
+def refuse_analysed(node: PlanNode) -> None:
     if ".xml.XPath" in node.kind or node.short in LEAVING:
         raise refusal(node.short)
     if not node.kind.startswith(("expressions.", *OF_USERS)) and node.short not in ANALYSED_PLANS:
