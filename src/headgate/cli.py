@@ -749,8 +749,34 @@ def bench_serve(
 
 
 @app.command()
-def doctor(debug: Debug = False) -> None:
-    """Check what headgate needs: Python, Java, Spark."""
+def doctor(
+    security: Annotated[
+        bool, typer.Option("--security", help="Say what a server started with these options would allow, and to whom.")
+    ] = False,
+    listen: Annotated[str, typer.Option(metavar="[HOST:]PORT", help="As for serve.")] = "127.0.0.1:8080",
+    allow: Annotated[list[str] | None, typer.Option(metavar="CONNECTOR[=PLACE]", help="As for serve.")] = None,
+    directory: Annotated[Path | None, typer.Option(help="As for serve.")] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(help="As for serve.")] = None,
+    master: Annotated[str | None, typer.Option(help="As for serve.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Check what headgate needs: Python, Java, Spark; with --security, what a server would allow."""
+    if security:
+        from headgate.server.exposure import Plan, exposed, findings
+        from headgate.server.serving import outside
+
+        token = os.environ.get("HEADGATE_TOKEN")
+        plan = Plan(listen, token, outside(allow or ()), directory, tls_certificate is not None, master)
+        if plan.beyond and token is None:
+            raise UserError(
+                "no-token",
+                f"beyond this machine ({listen}) no server starts without a token",
+                hint="Set HEADGATE_TOKEN to a long random text.",
+            )
+        out.print(str(exposed(plan)), markup=False, highlight=False, soft_wrap=True)
+        for finding in findings(plan):
+            out.print(f"\nnote: {finding.what}\nhint: {finding.hint}", markup=False, highlight=False, soft_wrap=True)
+        return
     import platform
 
     from headgate.spark.session import JAVA_NEEDED, check_java, java_version, started

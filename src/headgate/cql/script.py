@@ -201,21 +201,21 @@ def _count_distinct(tokens: list[Token]) -> list[Token]:
 
 
 def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str) -> UserError:
-    first = error.errors[0] if error.errors else {"description": str(error), "line": None, "col": None, "highlight": ""}
+    first: dict[str, Any] = error.errors[0] if error.errors else {"description": str(error)}
     typographic = TYPOGRAPHIC.search(text, chunk[0].start, chunk[-1].end + 1)
     if typographic is not None:
         return _typographic_quotes(text, typographic.start(), origin)
-    message = str(first["description"] or "syntax error")
+    message = str(first.get("description") or "syntax error")
     if not message.split(" ")[0].isupper():
         message = message[0].lower() + message[1:]
     if message.startswith(FOREIGN):
         message, _, instead = message.partition(". ")
         message = message.removeprefix(FOREIGN)
-        start = max(0, _offset(text, first) - len(str(first["highlight"] or "")))
+        start = max(0, _offset(text, first) - len(str(first.get("highlight") or "")))
         place = Place(text, start, max(_offset(text, first), start + 1), origin)
         return UserError("foreign-construct", message, place=place, hint=instead)
     message, _, hint = message.partition(". Did you")
-    word = str(first["highlight"] or "")
+    word = str(first.get("highlight") or "")
     if message.startswith("invalid expression"):
         message = f'unexpected "{word}"'
     message = TOKEN.sub(r"\1", message).replace(" but got SENTINEL", "")
@@ -224,7 +224,7 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
     end = _offset(text, first)
     if word.upper() == "EMIT" and EARLY.match(text, end):
         message = "EMIT EARLY stands once, behind a whole query that is registered: not in a view or a subquery"
-    start = max(end - (first["col"] or 0), end - len(word))
+    start = max(end - (first.get("col") or 0), end - len(word))
     needs_no_hint = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")
     if not hint and word.isalpha() and not needs_no_hint:
         known = (
@@ -252,4 +252,4 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
 
 def _offset(text: str, error: dict[str, Any]) -> int:
     """The offset in the text of the end of an error, which sqlglot gives by line and column."""
-    return sum(len(part) + 1 for part in text.split("\n")[: (error["line"] or 1) - 1]) + (error["col"] or 0)
+    return sum(len(part) + 1 for part in text.split("\n")[: (error.get("line") or 1) - 1]) + (error.get("col") or 0)

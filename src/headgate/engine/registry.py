@@ -224,7 +224,15 @@ class Registry:
 
     @contextmanager
     def _allowing(self, allow: Iterable[str] | str | Permissions | None) -> Iterator[None]:
-        self.core.catalog.permissions = self.core.permissions if allow is None else permissions(allow)
+        allowed = self.core.permissions if allow is None else permissions(allow)
+        if allowed is not None and allowed.restricted and not self.core.workspaces.walled:
+            raise UserError(
+                "no-wall",
+                "over Spark Connect no statement from outside is carried out",
+                detail="What Spark makes of it cannot be looked at there before it is analysed.",
+                hint="Run the engine where Spark's driver runs, or carry out the operator's own statements alone.",
+            )
+        self.core.catalog.permissions = allowed
         try:
             yield
         finally:

@@ -41,9 +41,14 @@ class Workspaces:
         self.large = Workspace(base, in_one_task=False, partitions=self.partitions)
 
     @property
+    def walled(self) -> bool:
+        """True if what Spark makes of a program can be looked at. Texts from outside are carried out nowhere else."""
+        return not over_connect(self.origin)
+
+    @property
     def wall(self) -> Wall | None:
         """What lets programs in to be analysed; None over Spark Connect, where Spark's plans cannot be looked at."""
-        if self._wall is None and not over_connect(self.origin):
+        if self._wall is None and self.walled:
             self._wall = Wall(self.analysis.session)
         return self._wall
 
