@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
+from urllib.parse import quote
 
 from headgate.catalog.declarations import Declarations
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View, late_name
@@ -20,6 +21,21 @@ from headgate.plan.nodes import Constraint
 from headgate.settings import Settings, changed
 from headgate.sql import Column
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
+
+LONGEST_NAME = 255
+"""So many bytes may a name have where it is the name of a folder: file systems take no more."""
+
+
+def refuse_long_name(name: str, place: Place | None = None) -> None:
+    """Refuse a name that is too long for a folder, in which some letters take several bytes."""
+    length = len(quote(name, safe="", errors="replace").replace(".", "%2E"))
+    if length > LONGEST_NAME:
+        raise UserError(
+            "too-large",
+            f'the name "{name[:20]}..." is too long',
+            place=place,
+            detail=f"As the name of a folder it has {length} bytes, and may have {LONGEST_NAME}.",
+        )
 
 
 class Catalog:
@@ -78,6 +94,8 @@ class Catalog:
         """Remember a stream, relation, view, query or group; an error if its name is taken."""
         key = thing.name.lower()
         refuse_if_system(thing.name, place)
+        if self.permissions is not None:  # what was there before a restart stays
+            refuse_long_name(thing.name, place)
         if any(key in known for known in (self.streams, self.relations, self.views, self.queries, self.groups)):
             raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
         match thing:

@@ -31,6 +31,7 @@ from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
 from headgate.sql import Column, signature
 from headgate.sql import name as column_name
+from headgate.sql.nesting import on_own_stack
 from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
 
@@ -237,12 +238,21 @@ def _defined_in_turn(
         elif statement.language == "gsql":
             definition = _define_gsql(text, place.start, place.end, catalog, origin)
         else:
-            tree, alone = statement.tree()
             try:
-                definition = _defined(tree, alone, catalog, origin)
+                definition = _in_script(_defined(statement.tree(), statement.words, catalog, origin), statement)
             except UserError as error:
-                raise statement.moved(error, alone) from None
+                raise statement.moved(error) from None
         yield Defined(statement.words, definition, place, before is not None, statement.language)
+
+
+def _in_script(definition: Definition, statement: languages.ScriptStatement) -> Definition:
+    """A definition with its places in the script instead of in the statement's own words."""
+    match definition:
+        case ParameterSet(place=place):
+            return replace(definition, place=statement.in_script(place))
+        case SnapshotAsked(places=places):
+            return replace(definition, places=tuple(map(statement.in_script, places)))
+    return definition
 
 
 def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str) -> Definition:
@@ -306,11 +316,12 @@ def _gsql(plan: Node, made: InCql, words: str) -> Gsql:
 
 
 def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
-    with script.deep_texts():
-        try:
-            return _define(tree, text, catalog, origin)
-        except RecursionError:
-            raise script.too_deep(Place(text, tree.meta["start"], tree.meta["end"], origin)) from None
+    try:
+        if tree.meta.get("deep"):
+            return on_own_stack(lambda: _define(tree, text, catalog, origin))
+        return _define(tree, text, catalog, origin)
+    except RecursionError:
+        raise script.too_deep(Place(text, tree.meta["start"], tree.meta["end"], origin)) from None
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -780,9 +791,8 @@ def with_own_plan(query: Query) -> Query:
 def found_family(query: Query, name: str) -> Query | None:
     """The family to which a query with a shape belongs, as a query; None if those of its shape have to run alone."""
     tree = script.parse(query.text)[0]
-    with script.deep_texts():
-        found = shapes.found(tree, None, query.shape.catalog, query.shape.origin)
-        made = shapes.bind_found(found[1], query, query.shape) if found is not None else None
+    found = shapes.found(tree, None, query.shape.catalog, query.shape.origin)
+    made = shapes.bind_found(found[1], query, query.shape) if found is not None else None
     if made is None:
         return None
     bound, family = made
