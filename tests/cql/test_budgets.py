@@ -235,9 +235,9 @@ def queries(count: int) -> dict[str, str]:
     }
 
 
-def from_deep_down(calls: int, work: Callable[[], None]) -> None:
+def from_deep_down(calls: int, work: Callable[[], object]) -> object:
     """Do some work where much is on the stack, as in a notebook."""
-    work() if calls == 0 else from_deep_down(calls - 1, work)
+    return work() if calls == 0 else from_deep_down(calls - 1, work)
 
 
 @pytest.mark.parametrize("count", [30, 90, 199, 500, 3_000])
@@ -258,6 +258,11 @@ def test_nothing_is_too_deep_to_be_answered(form: str, count: int) -> None:
     limit = sys.getrecursionlimit()
     from_deep_down(150, ask)
     assert sys.getrecursionlimit() == limit
+
+
+def test_a_text_takes_no_more_stacks_than_are_allowed() -> None:
+    assert refused(f"SELECT {nested(50_000)['nots']} AS x FROM s [NOW]").code == "too-deep"
+    assert refused("SELECT " + "NOT " * 50_000).code == "too-deep"
 
 
 @pytest.mark.parametrize("form", ["parentheses", "chain", "minus", "nots"])
@@ -288,7 +293,7 @@ def test_views_on_views_are_refused_where_they_get_too_deep() -> None:
         from_deep_down(150, ask)
     below = f"v{int(deepest.name[1:]) - 5}"
     compile_script(f"CREATE QUERY q AS SELECT n, COUNT(*) AS c FROM {below} GROUP BY n", catalog)
-    from_deep_down(150, lambda: compile_query(catalog.query("q"), catalog) and None)
+    from_deep_down(150, lambda: compile_query(catalog.query("q"), catalog))
 
 
 def test_two_threads_read_deep_texts() -> None:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from headgate.cql.names import Resolver
 
 MOST_INPUTS = 24
-"""So many inputs may FROM have. To plan a join of so many takes a quarter of a second, and grows faster than they do."""
+"""So many inputs may FROM have. To plan a join of so many takes a quarter of a second."""
 
 ELEMENT_TIME = "element_time"
 """The name of the column with a tuple's timestamp; * does not include it."""

@@ -38,7 +38,7 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         kind = kind_of(request)
         async with office.bodies.whole(request, limits.statement_bytes) as body:
             cql = text_of(kind, bytes(body))
-        return answered(await clerk.carry_out(cql))
+        return answered(await clerk.carry_out(cql, client_of(request)))
 
     @routes.get("/queries/{name}", **examples.QUERY)
     async def query(name: str) -> JSONResponse:
@@ -68,9 +68,9 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         return JSONResponse({"query": running.name, "heartbeats": await office.look(traced, office, running)})
 
     @routes.delete("/queries/{name}", **examples.DROP)
-    async def drop(name: str) -> JSONResponse:
+    async def drop(name: str, request: Request) -> JSONResponse:
         """Drop a query."""
-        return answered(await clerk.carry_out(f"DROP QUERY {spelled(engine.query(name).name)};"))
+        return answered(await clerk.carry_out(f"DROP QUERY {spelled(engine.query(name).name)};", client_of(request)))
 
     @routes.get("/queries/{name}/results", **examples.RESULTS)
     async def results(
@@ -113,6 +113,11 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         )
 
     return routes
+
+
+def client_of(request: Request) -> str:
+    """Return who asks, as far as fair turns go: the host."""
+    return "" if request.client is None else request.client.host
 
 
 def text_of(kind: str, body: bytes) -> str:

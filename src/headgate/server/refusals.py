@@ -49,6 +49,7 @@ STATUS = {
     "disk-failed": 503,
     "stream-changed": 503,
     "not-begun": 503,
+    "not-planned": 503,
     "still-running": 504,
     "broken": 500,
 }

@@ -17,6 +17,9 @@ T = TypeVar("T")
 LEVELS = 16
 """So many levels of nesting are read on one stack."""
 
+MOST_LEVELS = 640
+"""Beyond so many it is a `RecursionError` all the same: that many stacks are enough for all that is allowed."""
+
 
 def on_own_stack(work: Callable[[], T]) -> T:
     """Do some work in a thread that has done nothing else, and wait for it."""
@@ -37,12 +40,14 @@ def on_own_stack(work: Callable[[], T]) -> T:
     return done[0]
 
 
-class NestedParser(Spark.Parser):
+class NestedParser(Spark.Parser):  # type: ignore[misc]
     """Spark's parser, for texts that are nested deeper than one stack allows."""
 
     _level = 0
 
     def _nested(self, parse: Callable[[], Any]) -> Any:
+        if self._level >= MOST_LEVELS:
+            raise RecursionError("nested too deep to be read")
         self._level += 1
         try:
             return parse() if self._level % LEVELS else on_own_stack(parse)
@@ -56,7 +61,7 @@ class NestedParser(Spark.Parser):
         return self._nested(lambda: super(NestedParser, self)._parse_select(*args, **options))
 
 
-class Nested(Spark):
+class Nested(Spark):  # type: ignore[misc]
     """Spark's dialect, with a parser for nested texts."""
 
     Parser = NestedParser
