@@ -119,9 +119,9 @@ def test_functions_that_double_are_counted() -> None:
         "SELECT n FROM s [RANGE {}]",
         "SELECT n FROM s [NOW] ORDER BY n LIMIT 1 OFFSET {}",
         "SELECT n FROM s [NOW] GROUP BY {}",
-        "SET max_rows = '{}'",
+        "SET flush_rows = '{}'",
         "SET time_unit = '{} seconds'",
-        "SET max_rows = {}",
+        "SET flush_rows = {}",
     ],
 )
 @pytest.mark.parametrize("number", ["9" * 5_000, "1e999999999"])
