@@ -154,6 +154,14 @@ def test_names_are_as_long_as_folders_take(text: str, name: str) -> None:
     assert name.lower() not in {**catalog.streams, **catalog.views, **catalog.queries, **catalog.groups}
 
 
+def test_what_was_carried_out_before_a_restart_is_not_counted_again() -> None:
+    text = f"CREATE QUERY q AS {joined(inputs.MOST_INPUTS + 1)}; CREATE VIEW `{'x' * 256}` AS SELECT n FROM s [NOW]"
+    catalog = catalog_with()
+    assert refused(text, catalog).code == "too-large"
+    catalog.permissions = None
+    compile_script(text, catalog)
+
+
 def test_statements_and_their_letters_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script, "MOST_STATEMENTS", 3)
     assert refused("SHOW QUERIES;" * 4).message == "a text may have 3 statements"

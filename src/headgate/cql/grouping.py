@@ -213,7 +213,7 @@ def _refuse_many_sets(binder: Binder, group: exp.Expression) -> None:
         counts = [len(group.expressions) + 1]
     elif group.args.get("cube"):
         counts = [2 ** len(group.expressions)]
-    if prod(counts) > MOST_SETS:
+    if prod(counts) > MOST_SETS and not binder.remembered:
         raise UserError(
             "too-large",
             f"this makes more than {MOST_SETS} grouping sets",

@@ -149,7 +149,7 @@ def from_clause(binder: Binder, tree: exp.Select) -> From:
         else:
             joins.append(join)
             tables.append(join.this)
-    if len(tables) + len(lateral_trees) > MOST_INPUTS:
+    if len(tables) + len(lateral_trees) > MOST_INPUTS and not binder.remembered:
         raise UserError(
             "too-large",
             f"FROM has {len(tables) + len(lateral_trees)} inputs, and may have {MOST_INPUTS}",

@@ -48,6 +48,11 @@ class Resolver:
         self.origin = origin
         self.whole = Place(text, 0, len(text), origin)
 
+    @property
+    def remembered(self) -> bool:
+        """Whether the text is one of before a restart: what was carried out then is not counted again."""
+        return self.catalog.permissions is None
+
     def place(self, tree: exp.Expression | None) -> Place:
         """The place of a tree in the user's text; the whole query if none of its words has a place."""
         if tree is None:
@@ -72,6 +77,8 @@ class Resolver:
 
     def refuse_large(self, plan: Node, tree: exp.Expression | None = None) -> None:
         """Refuses a plan that would take too long to go through, or is deeper than a walk can be."""
+        if self.remembered:
+            return
         found = size(plan)
         if found.deep > MOST_DEEP:
             raise UserError(
