@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from headgate.errors import Place, UserError
 from headgate.permissions import Permissions
 from headgate.planning.limits import PlanLimits
 from headgate.planning.process import LENGTH
-from headgate.planning.state import NOTHING, Changes, Request, State, changes
+from headgate.planning.state import NOTHING, Request, State, changes
 
 START_SECONDS = 60.0
 LONGEST_ANSWER = 2**28
@@ -51,7 +52,15 @@ class Planned:
     steps: tuple[Step, ...]
     error: UserError | None = None
     whole: bool = True
-    """Whether there are no statements behind these."""
+
+
+@dataclass(slots=True)
+class Planning:
+    """What became of a text, when all of it is planned."""
+
+    error: UserError | None = None
+    whole: bool = False
+    """Whether there are no statements behind those that were planned."""
 
 
 class Gone(Exception):
@@ -87,16 +96,44 @@ class Planner:
         return None if self._process is None else self._process.pid
 
     def plan(self, text: str, now: State, allowed: Permissions | None, origin: str = "") -> Planned:
-        """Have a text planned on a catalog in this state."""
+        """Have a text planned on a catalog in this state, and wait for all of it."""
+        planning = Planning()
+        steps = tuple(self.steps(planning, text, now, allowed, origin))
+        return Planned(steps, planning.error, planning.whole)
+
+    def steps(
+        self, planning: Planning, text: str, now: State, allowed: Permissions | None, origin: str = ""
+    ) -> Iterator[Step]:
+        """The statements of a text that can be carried out, each as soon as it is planned; those behind it go on being
+        planned. What became of the text is in `planning` when there are no more.
+
+        All of them must be asked for before the next text.
+        """
+        request, behind = Request(text, origin, allowed, self.limits), 0
         try:
             with self._starting:
-                answer = self._ask(changes(self._told, now), now, Request(text, origin, allowed, self.limits))
-        except (Gone, OSError, ValueError) as error:
+                self._ask(now, request)
+                while "ended" not in (said := self._answer(self._longest())):
+                    if "error" in said:
+                        planning.error = _error(said["error"], text, origin)
+                    elif "done" in said:
+                        planning.whole = True
+                    else:
+                        step = Step(said["start"], said["end"], said["seconds"], said.get("explanation"))
+                        behind = step.end
+                        yield step
+        except (Gone, OSError, ValueError, KeyError) as error:
             logger.warning("the planning process is gone", extra={"fields": {"error": str(error)}})
+            self._end()
+            planning.error = _not_planned()
             if not self._closed:
                 self.start()
-            return Planned((), _not_planned())
-        return _understood(answer, text, origin, self.limits)
+            return
+        if said["ended"] != "well" and planning.error is None:
+            planning.error = _refusal(said["ended"], text, behind, origin, self.limits)
+
+    def _longest(self) -> float:
+        return self.limits.text_seconds * self.limits.waited + START_SECONDS
 
     def _start_quietly(self) -> None:
         try:
@@ -124,7 +161,7 @@ class Planner:
             cwd="/",
             env=environment,
         )
-        if self._heard(START_SECONDS) != {"ready": True}:
+        if self._answer(START_SECONDS) != {"ready": True}:
             raise Gone("it did not begin")
         return self._process
 
@@ -138,20 +175,13 @@ class Planner:
             if pipe is not None:
                 pipe.close()
 
-    def _ask(self, some: Changes, now: State, request: Request) -> dict[str, Any]:
-        """Tell what has changed, and a text; return what is said of it."""
+    def _ask(self, now: State, request: Request) -> None:
+        """Tell what has changed, and a text."""
         if self._process is None or self._process.poll() is not None:
             self._started()
-            some = changes(NOTHING, now)
-        try:
-            message = pickle.dumps((some, request))
-            self._say(LENGTH.pack(len(message)) + message)
-            self._told = now
-            limits = request.limits
-            return self._heard(limits.text_seconds * limits.waited + START_SECONDS)
-        except BaseException:
-            self._end()
-            raise
+        message = pickle.dumps((changes(self._told, now), request))
+        self._say(LENGTH.pack(len(message)) + message)
+        self._told = now
 
     def _say(self, message: bytes) -> None:
         assert self._process is not None
@@ -160,7 +190,7 @@ class Planner:
         while left:
             left = left[os.write(self._process.stdin.fileno(), left) :]
 
-    def _heard(self, seconds: float) -> dict[str, Any]:
+    def _answer(self, seconds: float) -> dict[str, Any]:
         """The next answer of the process. It is JSON: nothing that it says is carried out."""
         ends = time.monotonic() + seconds
         (length,) = LENGTH.unpack(self._bytes(LENGTH.size, ends))
@@ -174,31 +204,16 @@ class Planner:
     def _bytes(self, length: int, ends: float) -> bytes:
         assert self._process is not None
         assert self._process.stdout is not None
-        pipe, body = self._process.stdout.fileno(), bytearray()
+        pipe, body, said = self._process.stdout.fileno(), bytearray(), select.poll()
+        said.register(pipe, select.POLLIN)
         while len(body) < length:
-            if not select.select([pipe], [], [], max(0.0, ends - time.monotonic()))[0]:
+            if not said.poll(max(0.0, ends - time.monotonic()) * 1000):
                 raise Gone("it does not answer")
             some = os.read(pipe, min(length - len(body), 2**20))
             if not some:
                 raise Gone("it has ended")
             body += some
         return bytes(body)
-
-
-def _understood(answer: dict[str, Any], text: str, origin: str, limits: PlanLimits) -> Planned:
-    """What the process said of a text."""
-    steps: list[Step] = []
-    for line in answer["lines"]:
-        said = json.loads(line)
-        if "error" in said:
-            return Planned(tuple(steps), _error(said["error"], text, origin))
-        if "done" in said:
-            return Planned(tuple(steps))
-        steps.append(Step(said["start"], said["end"], said["seconds"], said.get("explanation")))
-    if answer["ended"] == "well":
-        return Planned(tuple(steps), whole=False)
-    behind = steps[-1].end if steps else 0
-    return Planned(tuple(steps), _refusal(answer["ended"], text, behind, origin, limits))
 
 
 def _not_planned() -> UserError:

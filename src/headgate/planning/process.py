@@ -61,7 +61,7 @@ def main() -> None:
             return
         some, request = pickle.loads(body)
         _tell(catalog, some)
-        _send(_in_child(catalog, request))
+        _in_child(catalog, request)
 
 
 def _tell(catalog: Catalog, some: Changes) -> None:
@@ -71,30 +71,47 @@ def _tell(catalog: Catalog, some: Changes) -> None:
         gc.freeze()
 
 
-def _in_child(catalog: Catalog, request: Request) -> dict[str, Any]:
-    """Plan a text in a child, and say what it said and how it ended."""
+def _in_child(catalog: Catalog, request: Request) -> None:
+    """Plan a text in a child, hand on what it says line by line, and say how it ended."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         _plan(catalog, request, writing)
     os.close(writing)
-    said, length, left = bytearray(), request.limits.answer_bytes, _longest(request.limits)
-    ends = time.monotonic() + left
-    while (left := ends - time.monotonic()) > 0 and len(said) <= length:
-        if select.select([reading], [], [], left)[0]:
-            some = os.read(reading, 2**16)
-            if not some:
-                break
-            said += some
-    ended = "" if left > 0 else "time"
-    if len(said) > length:
-        ended = "answer"
+    ended = _handed_on(reading, request.limits)
     if ended:
         os.kill(child, signal.SIGKILL)
     os.close(reading)
     _, status = os.waitpid(child, 0)
-    return {"lines": said.decode(errors="replace").split("\n")[:-1], "ended": ended or _ended(status)}
+    _send({"ended": ended or _ended(status)})
+
+
+def _handed_on(reading: int, limits: PlanLimits) -> str:
+    """Hand on the lines of a child until it has said all; returns the limit at which it has to end, if it meets one.
+
+    The engine may be at work meanwhile and read nothing: the child does not wait for it.
+    """
+    ends, left = time.monotonic() + _longest(limits), limits.answer_bytes
+    line, waiting, ended = bytearray(), bytearray(), ""
+    os.set_blocking(1, False)
+    while not ended:
+        seconds = ends - time.monotonic()
+        ready, free, _ = select.select([reading], [1] if waiting else [], [], max(0.0, seconds))
+        if free:
+            del waiting[: os.write(1, waiting[: 2**16])]
+        if ready:
+            some = os.read(reading, 2**16)
+            if not some:
+                break
+            left -= len(some)
+            *whole, line = (line + some).split(b"\n")
+            for one in whole:
+                waiting += LENGTH.pack(len(one)) + one
+        ended = "time" if seconds <= 0 else "answer" if left < 0 else ""
+    os.set_blocking(1, True)
+    _write(1, bytes(waiting))
+    return ended
 
 
 def _longest(limits: PlanLimits) -> float:

@@ -14,14 +14,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from headgate.errors import Place, UserError
 from headgate.permissions import Permissions
-from headgate.planning.planner import Planner, Step
+from headgate.planning.planner import Planner, Planning, Step
 from headgate.planning.state import State
 from headgate.server.answers import answer_of
 from headgate.server.limits import Limits
@@ -151,16 +152,19 @@ class Clerk:
         while tries < MOST_TRIES:
             text = job.cql[start:]
             state = self._state()
-            planned = self.planner.plan(text, state, self.allowed, ORIGIN)
-            if not job.begin():
-                return
+            planning = Planning()
+            steps = self.planner.steps(planning, text, state, self.allowed, ORIGIN)
             try:
-                end, current = self._do(text, planned.steps, state, found)
-                if current and planned.error is not None:
-                    raise planned.error
+                end, current = self._do(job, text, steps, state, found)
             except UserError as error:
                 raise moved(error, text, job.cql, start) from None
-            if current and planned.whole:
+            finally:
+                deque(steps, maxlen=0)  # the rest of them, of which nothing becomes
+            if not job.begin():
+                return
+            if current and planning.error is not None:
+                raise moved(planning.error, text, job.cql, start)
+            if current and planning.whole:
                 return
             start, tries = start + end, tries + (end == 0)
         raise UserError("busy", "what the text reads is changed all the time", hint="Send it again a little later.")
@@ -169,13 +173,15 @@ class Clerk:
         with self.engine.turn:
             return State.of(self.engine.catalog)
 
-    def _do(self, text: str, steps: Sequence[Step], state: State, found: list[Any]) -> tuple[int, bool]:
-        """Carry out statements that were planned for a state. Returns how far that went, and whether it is all.
+    def _do(self, job: Job, text: str, steps: Iterable[Step], state: State, found: list[Any]) -> tuple[int, bool]:
+        """Carry out statements as they are planned for a state. Returns how far that went, and whether it is all.
 
-        It ends early where something else has changed what they were planned for.
+        It ends early where something else has changed what they were planned for, and where nobody waits any more.
         """
         done = 0
         for piece in pieces(steps):
+            if not job.begin():
+                return done, False
             start, end = piece[0].start, piece[-1].end
             if piece[0].explanation is not None:
                 found.append(Explained(piece[0].explanation))
@@ -194,15 +200,15 @@ class Clerk:
         return done, True
 
 
-def pieces(steps: Sequence[Step]) -> Iterator[list[Step]]:
+def pieces(steps: Iterable[Step]) -> Iterator[list[Step]]:
     """Statements one after the other that are carried out in one go; one that is answered already is by itself."""
     piece: list[Step] = []
     for step in steps:
-        if piece and (step.explanation is not None or sum(one.seconds for one in piece) > PIECE_SECONDS):
+        if piece and step.explanation is not None:
             yield piece
             piece = []
         piece.append(step)
-        if step.explanation is not None:
+        if step.explanation is not None or sum(one.seconds for one in piece) > PIECE_SECONDS:
             yield piece
             piece = []
     if piece:
