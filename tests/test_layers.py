@@ -26,6 +26,7 @@ LAYERS = """
     delta
     explain
     compile
+    planning
     sources
     execute
     check
@@ -50,6 +51,7 @@ WITHOUT_SPARK = (
     "log",
     "explain",
     "compile",
+    "planning",
     "editing",
 )
 

@@ -620,7 +620,7 @@ def bench(
         list[str] | None,
         typer.Option(
             help="Only this part (start, yardstick, growth, epochs, answers, queries, families, time, durability,"
-            " packets, low-level)."
+            " packets, low-level, profile, attackers)."
             " It can be repeated."
         ),
     ] = None,
@@ -663,7 +663,8 @@ def bench(
     answer, the time manager and durability; with --part growth how the cost of a tuple grows, with --part queries
     and --part families what many queries and the members of a family cost, with --part packets how fast a capture
     file becomes flows, with --part low-level what it saves if logs keep only what queries need, with --part profile
-    what the profiler costs; or the papers' experiments.
+    what the profiler costs, with --part attackers what heavy statements over HTTP do to others; or the papers'
+    experiments.
     """
     if context.invoked_subcommand is not None:
         return

@@ -124,6 +124,10 @@ def _choice(name: str, meaning: str, *values: str) -> SettingRow:
     return SettingRow(name, name, meaning, read, values=values)
 
 
+LONGEST_VALUE = 100
+"""So many letters may the value of a setting have."""
+
+
 def _length_us(value: str, place: Place | None) -> Fraction:
     """A length of time such as '10 milliseconds', in microseconds."""
     amount, _, unit = value.strip().partition(" ")
@@ -352,6 +356,8 @@ def changed(settings: Settings, name: str, value: str, place: Place | None = Non
     row = TABLE.get(name.lower())
     if row is None or row.read is None:
         raise unknown("setting", name, settable(), place)
+    if len(value) > LONGEST_VALUE:
+        raise UserError("too-large", f"a setting takes at most {LONGEST_VALUE} letters", place=place)
     chosen = {row.field: row.read(value, place)}
     if row.name == "dialect":
         chosen |= DIALECTS[chosen["dialect"]]

@@ -25,7 +25,7 @@ import pytest
 from tools.attacks import ALLOWED, ALWAYS, OUTSIDE, OVER_HTTP
 from tools.duck_engine import engine_on_duckdb, killed, without_spark
 from tools.places import DOCS, ROOT
-from tools.served import JSON, events, say, served
+from tools.served import JSON, events, say, served, until
 
 from headgate import Engine
 from headgate.server import examples
@@ -194,13 +194,15 @@ def test_a_request_waits_for_its_statements_for_a_limited_time(engine: Engine, m
         return []
 
     monkeypatch.setattr(engine, "execute", slow)
-    with served(engine, limits=Limits(statement_seconds=0.3, statements_waiting=1, client_share=1)) as asking:
+    with served(engine, limits=Limits(statement_seconds=5, statements_waiting=1, client_share=1)) as asking:
         answers: list[httpx.Response] = []
-        asked = [threading.Thread(target=lambda cql=cql: answers.append(say(asking, cql))) for cql in ("1", "2")]
-        for one in asked:
-            one.start()
-            time.sleep(0.1)
-        busy = say(asking, "3")
+        texts = [f"SHOW QUERIES -- {number}" for number in (1, 2, 3, 4)]
+        asked = [threading.Thread(target=lambda cql=cql: answers.append(say(asking, cql))) for cql in texts[:2]]
+        asked[0].start()
+        until(lambda: carried)
+        asked[1].start()
+        time.sleep(0.1)
+        busy = say(asking, texts[2])
         for one in asked:
             one.join()
         assert (busy.status_code, busy.json()["code"]) == (429, "busy")
@@ -210,8 +212,8 @@ def test_a_request_waits_for_its_statements_for_a_limited_time(engine: Engine, m
         ]
         assert asking.get("/health").status_code == 200
         held.set()
-        assert say(asking, "4").status_code == 200
-    assert carried == ["1", "4"], "what had not begun is not carried out later"
+        assert say(asking, texts[3]).status_code == 200
+    assert carried == ["SHOW QUERIES"] * 2, "what had not begun is not carried out later"
 
 
 # strangers

@@ -275,3 +275,37 @@ OVER_HTTP = [
     "CREATE QUERY `../../../tmp/evil` AS SELECT x FROM nowhere [NOW]",
 ]
 """More of it, for a server that allows no connector."""
+
+HEAVY = {
+    "grouping sets": "EXPLAIN SELECT COUNT(*) AS c FROM s [NOW] GROUP BY CUBE("
+    + ", ".join(f"n + {number}" for number in range(14))
+    + ")",
+    "many inputs": "EXPLAIN SELECT a0.n FROM " + ", ".join(f"s [NOW] AS a{number}" for number in range(30)),
+    "outer joins": "EXPLAIN SELECT a0.n FROM s [NOW] AS a0"
+    + "".join(f" FULL JOIN s [NOW] AS a{number} ON a0.n = a{number}.n" for number in range(1, 20)),
+    "views that double": "CREATE VIEW d0 AS SELECT n FROM s [NOW];"
+    + "".join(
+        f"CREATE VIEW d{number + 1} AS SELECT a.n FROM d{number} a, d{number} b WHERE a.n = b.n;"
+        for number in range(16)
+    ),
+    "views on views": "CREATE VIEW c0 AS SELECT n FROM s [NOW];"
+    + "".join(f"CREATE VIEW c{number + 1} AS SELECT n + 1 AS n FROM c{number};" for number in range(500)),
+    "functions that double": "CREATE FUNCTION twice(a INT) RETURN a + a; SELECT "
+    + "twice(" * 40
+    + "n"
+    + ")" * 40
+    + " AS x FROM s [NOW]",
+    "a long text beside an unknown column": "SELECT frobnicated FROM s [NOW] WHERE k = '" + "x" * 60_000 + "'",
+    "a long number": "SELECT n FROM s [NOW] WHERE n = " + "9" * 5_000,
+    "a large exponent": "SELECT n FROM s [RANGE 1e999999999]",
+    "many rows": "SELECT n FROM s [NOW] LIMIT " + "9" * 5_000,
+    "a long name": "CREATE VIEW `" + "ä" * 300 + "` AS SELECT n FROM s [NOW]",
+    "nots": "SELECT CASE WHEN " + "NOT " * 15_000 + "n = 1 THEN 1 END AS x FROM s [NOW]",
+    "cases": "SELECT " + "CASE WHEN n = 1 THEN " * 2_000 + "n" + " END" * 2_000 + " AS x FROM s [NOW]",
+    "queries in queries": "SELECT * FROM " + "(SELECT * FROM " * 2_000 + "s [NOW]" + ")" * 2_000,
+    "unions": " UNION ALL ".join(["SELECT n FROM s [NOW]"] * 2_000),
+    "types": "SELECT CAST(n AS " + "ARRAY<" * 2_000 + "INT" + ">" * 2_000 + ") AS x FROM s [NOW]",
+    "deep brackets": "EXPLAIN SELECT " + "(" * 190 + "n" + ")" * 190 + " AS x FROM s [NOW]",
+    "brackets": "SELECT " + "[" * 30_000,
+}
+"""Texts that cost much more than they are long, by what is much in them. All but one are refused."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,3 +44,11 @@ def events(answer: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:
         elif "event" in fields:
             yield fields["event"], fields.get("id", ""), json.loads(fields["data"])
             fields = {}
+
+
+def until(true: Callable[[], Any], seconds: float = 30.0) -> None:
+    """Wait until something is true, for a generous time."""
+    ends = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < ends, "it never came true"
+        time.sleep(0.01)

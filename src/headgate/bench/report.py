@@ -16,6 +16,7 @@ from rich.table import Table
 
 from headgate.bench import (
     answers,
+    attackers,
     durability,
     epochs,
     families,
@@ -43,6 +44,7 @@ Part: TypeAlias = Literal[
     "packets",
     "low-level",
     "profile",
+    "attackers",
 ]
 PARTS: tuple[Part, ...] = get_args(Part)
 """In the order in which they run: first those that measure other processes, while this one has no JVM."""
@@ -99,7 +101,9 @@ def answers_to_arrivals(console: Console, folder: Path, seconds: float, options:
 
 def run_in_this_process(
     console: Console,
-    part: Literal["epochs", "queries", "families", "time", "durability", "packets", "low-level", "profile"],
+    part: Literal[
+        "epochs", "queries", "families", "time", "durability", "packets", "low-level", "profile", "attackers"
+    ],
     folder: Path,
     small_epochs: int,
     options: yardstick.Options,
@@ -139,3 +143,6 @@ def run_in_this_process(
             case "profile":
                 task = bar.add_task("profiler", total=profiling.steps(small_epochs))
                 profiling.show(console, profiling.measured(spark, small_epochs, lambda: bar.advance(task)))
+            case "attackers":
+                task = bar.add_task("attackers", total=attackers.steps())
+                attackers.show(console, attackers.measured(spark, lambda: bar.advance(task)))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 from headgate.catalog.declarations import Declarations
 from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View, late_name
@@ -28,6 +29,21 @@ State: TypeAlias = Mapping[str, Any]
 
 NOT_DEFINED = ("system", "permissions", "shapes", "session_functions")
 """What no statement defines: it is always there, says who asks, or is kept to save time."""
+
+LONGEST_NAME = 255
+"""So many bytes may a name have where it is the name of a folder: file systems take no more."""
+
+
+def refuse_long_name(name: str, place: Place | None = None) -> None:
+    """Refuse a name that is too long for a folder, in which some letters take several bytes."""
+    length = len(quote(name, safe="", errors="replace").replace(".", "%2E"))
+    if length > LONGEST_NAME:
+        raise UserError(
+            "too-large",
+            f'the name "{name[:20]}..." is too long',
+            place=place,
+            detail=f"As the name of a folder it has {length} bytes, and may have {LONGEST_NAME}.",
+        )
 
 
 class Catalog:
@@ -112,6 +128,8 @@ class Catalog:
         """Remember a stream, relation, view, query or group; an error if its name is taken."""
         key = thing.name.lower()
         refuse_if_system(thing.name, place)
+        if self.permissions is not None:  # what was there before a restart stays
+            refuse_long_name(thing.name, place)
         if any(key in known for known in (self.streams, self.relations, self.views, self.queries, self.groups)):
             raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
         own = type(thing).__name__.lower()

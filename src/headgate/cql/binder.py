@@ -170,7 +170,13 @@ class Binder(Resolver):
             self.insert_default(tree.meta["end"], ")")
 
     def query(self, tree: exp.Expression) -> Node:
-        """Binds a query of any form: a select, a set operation, a windowed query, or an operator around one."""
+        """Binds a query of any form, and refuses it if its plan is too large to go on with."""
+        plan = self._query(tree)
+        self.refuse_large(plan, tree)
+        return plan
+
+    def _query(self, tree: exp.Expression) -> Node:
+        """Bind a select, a set operation, a windowed query, or an operator around one."""
         match tree:
             case StreamOf() if tree.args.get("query") is not None:
                 return self.operator(tree, self.relation(tree.args["query"]), tree)

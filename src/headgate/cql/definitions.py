@@ -45,6 +45,7 @@ from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
 from headgate.sql import BOOLEAN, Column, Sql, signature
 from headgate.sql import name as column_name
+from headgate.sql.nesting import on_own_stack
 from headgate.sql.printer import printed
 from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
@@ -253,9 +254,9 @@ def _steps(
             if own == "gsql":
                 yield place, statement.words, own, partial(_define_gsql, text, place.start, place.end, catalog, origin)
             else:
-                tree, alone = statement.tree()
-                carry_out = partial(_define_alone, statement, tree, alone, catalog, origin)
-                yield place, _span(tree, alone), own, carry_out
+                tree = statement.tree()
+                carry_out = partial(_define_alone, statement, tree, catalog, origin)
+                yield place, _span(tree, statement.words), own, carry_out
     elif language == "gsql":
         whole = Place(text, 0, len(text), origin)
         yield whole, text, language, partial(_define_gsql, text, 0, len(text), catalog, origin)
@@ -266,13 +267,23 @@ def _steps(
 
 
 def _define_alone(
-    statement: languages.ScriptStatement, tree: exp.Expression, alone: str, catalog: Catalog, origin: str
+    statement: languages.ScriptStatement, tree: exp.Expression, catalog: Catalog, origin: str
 ) -> Definition:
     """Carry out a statement of CQL in a script that may hold GSQL."""
     try:
-        return _defined(tree, alone, catalog, origin)
+        return _in_script(_defined(tree, statement.words, catalog, origin), statement)
     except UserError as error:
-        raise statement.moved(error, alone) from None
+        raise statement.moved(error) from None
+
+
+def _in_script(definition: Definition, statement: languages.ScriptStatement) -> Definition:
+    """A definition with its places in the script instead of in the statement's own words."""
+    match definition:
+        case ParameterSet(place=place):
+            return replace(definition, place=statement.in_script(place))
+        case SnapshotAsked(places=places):
+            return replace(definition, places=tuple(map(statement.in_script, places)))
+    return definition
 
 
 def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str) -> Definition:
@@ -332,15 +343,16 @@ def _gsql(plan: Node, made: InCql, words: str) -> Gsql:
 
 
 def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
-    with script.deep_texts():
-        try:
-            return _define(tree, text, catalog, origin)
-        except RecursionError:
-            raise script.too_deep(Place(text, tree.meta["start"], tree.meta["end"], origin)) from None
-        except UserError as error:
-            if error.place is None:  # of what was printed only the statement is known
-                error.place = Place(text, tree.meta["start"], tree.meta["end"], origin)
-            raise
+    try:
+        if tree.meta.get("deep"):
+            return on_own_stack(lambda: _define(tree, text, catalog, origin))
+        return _define(tree, text, catalog, origin)
+    except RecursionError:
+        raise script.too_deep(Place(text, tree.meta["start"], tree.meta["end"], origin)) from None
+    except UserError as error:
+        if error.place is None:  # of what was printed only the statement is known
+            error.place = Place(text, tree.meta["start"], tree.meta["end"], origin)
+        raise
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -848,9 +860,8 @@ def with_own_plan(query: Query) -> Query:
 def found_family(query: Query, name: str) -> Query | None:
     """The family to which a query with a shape belongs, as a query; None if those of its shape have to run alone."""
     tree = script.parse(query.text)[0]
-    with script.deep_texts():
-        found = shapes.found(tree, None, query.shape.catalog, query.shape.origin)
-        made = shapes.bind_found(found[1], query, query.shape) if found is not None else None
+    found = shapes.found(tree, None, query.shape.catalog, query.shape.origin)
+    made = shapes.bind_found(found[1], query, query.shape) if found is not None else None
     if made is None:
         return None
     bound, family = made

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -146,6 +147,10 @@ def common_keys(
     return [key for position, key in enumerate(keys) if all(position in some for some in sets)]
 
 
+MOST_SETS = 64
+"""So many grouping sets may a query have. Each is an aggregate of its own."""
+
+
 def grouping_sets(binder: Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
     """The distinct expressions of GROUP BY, and the grouping sets as sets of their positions."""
     if group is None:
@@ -163,6 +168,7 @@ def grouping_sets(binder: Binder, group: exp.Expression | None) -> tuple[list[ex
     def together(tree: exp.Expression) -> frozenset[int]:
         return frozenset(map(position, tree.expressions if isinstance(tree, exp.Tuple) else [tree]))
 
+    _refuse_many_sets(binder, group)
     choices: list[list[frozenset[int]]] = []
     for tree in group.expressions:
         parts = (
@@ -191,6 +197,31 @@ def grouping_sets(binder: Binder, group: exp.Expression | None) -> tuple[list[ex
     elif group.args.get("grouping_sets"):
         raise NotYet("GROUPING SETS behind the keys", place=binder.place(group))
     return keys, sets
+
+
+def _refuse_many_sets(binder: Binder, group: exp.Expression) -> None:
+    """Count the grouping sets before any is made."""
+    counts = [1]
+    for tree in group.expressions:
+        match tree:
+            case exp.Rollup():
+                counts.append(len(tree.expressions) + 1)
+            case exp.Cube():
+                counts.append(2 ** len(tree.expressions))
+            case exp.GroupingSets():
+                counts.append(len(tree.expressions))
+    if group.args.get("rollup"):
+        counts = [len(group.expressions) + 1]
+    elif group.args.get("cube"):
+        counts = [2 ** len(group.expressions)]
+    if prod(counts) > MOST_SETS and not binder.remembered:
+        raise UserError(
+            "too-large",
+            f"this makes more than {MOST_SETS} grouping sets",
+            place=binder.place(group),
+            detail="CUBE of n keys makes 2 to the power of n, ROLLUP n + 1, and several of them are multiplied.",
+            hint="List those that are needed: GROUPING SETS ((a, b), (a), ()).",
+        )
 
 
 def _over_sets(

@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from headgate.cql.binder import Binder
     from headgate.cql.names import Resolver
 
+MOST_INPUTS = 24
+"""So many inputs may FROM have. To plan a join of so many takes a quarter of a second."""
+
 ELEMENT_TIME = "element_time"
 """The name of the column with a tuple's timestamp; * does not include it."""
 
@@ -147,6 +150,13 @@ def from_clause(binder: Binder, tree: exp.Select) -> From:
         else:
             joins.append(join)
             tables.append(join.this)
+    if len(tables) + len(lateral_trees) > MOST_INPUTS and not binder.remembered:
+        raise UserError(
+            "too-large",
+            f"FROM has {len(tables) + len(lateral_trees)} inputs, and may have {MOST_INPUTS}",
+            place=binder.place(tables[0]),
+            hint="Join some of them in a query of its own, and read its results as a stream.",
+        )
     count = sum(not written.meta.get("members") for written in tables)  # see families
     asked_now = any(_is_current_time(column) for column in tree.find_all(exp.Column))
     living: int | None = None
@@ -429,7 +439,9 @@ def windowed(binder: Binder, child: Stream, window: StreamWindow) -> Window:
 # the relation behind FROM and WHERE
 
 
-def joins_as_written(source: From, inner: list[exp.Expression], where: list[exp.Expression]) -> Relation:
+def joins_as_written(
+    binder: Resolver, source: From, inner: list[exp.Expression], where: list[exp.Expression]
+) -> Relation:
     """Joins the entries of FROM as they are written, which outer, semi- and anti-joins need; WHERE comes last."""
     scope = source.scope
     nodes: list[Relation] = []
@@ -441,6 +453,7 @@ def joins_as_written(source: From, inner: list[exp.Expression], where: list[exp.
         now = [tree for tree in inner if read_columns(tree) <= here]
         inner = [tree for tree in inner if tree not in now]
         nodes = [_non_inner_join(inner_joins(nodes, now, scope), entry, scope)]
+        binder.refuse_large(nodes[0])
     if not source.laterals:
         return inner_joins(nodes, [*inner, *where], scope)
     generated = {name.lower() for lateral in source.laterals for name in lateral.columns}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sqlglot import exp
@@ -36,24 +36,24 @@ class ScriptStatement:
         """The statement as it was written."""
         return self.place.text[self.place.start : self.place.end]
 
-    def tree(self) -> tuple[exp.Expression, str]:
-        """The syntax tree of a statement in CQL, and the text that its places are in: all but the statement is blank.
-
-        Errors are in the script's own text.
-        """
-        before = "".join("\n" if letter == "\n" else " " for letter in self.place.text[: self.place.start])
-        alone = before + self.words
+    def tree(self) -> exp.Expression:
+        """The syntax tree of a statement in CQL. Its places are in its own words, errors are in the script's text."""
         try:
-            (tree,) = script.parse(alone, self.place.origin)
+            (tree,) = script.parse(self.words, self.place.origin)
         except UserError as error:
-            raise self.moved(error, alone) from None
-        return tree, alone
+            raise self.moved(error) from None
+        return tree
 
-    def moved(self, error: UserError, alone: str) -> UserError:
-        """An error with its place in the script instead of in the statement alone."""
-        if error.place is not None and error.place.text == alone:
-            error.place = replace(error.place, text=self.place.text)
+    def moved(self, error: UserError) -> UserError:
+        """An error with its place in the script instead of in the statement's own words."""
+        error.place = self.in_script(error.place)
         return error
+
+    def in_script(self, place: Place | None) -> Place | None:
+        """A place in the statement's own words as a place in the script."""
+        if place is None or place.text != self.words:
+            return place
+        return Place(self.place.text, self.place.start + place.start, self.place.start + place.end, place.origin)
 
 
 def may_hold_gsql(text: str, dialect: str = "cql", origin: str = "") -> bool:
@@ -98,7 +98,10 @@ def trees(text: str, origin: str = "") -> Iterator[exp.Expression]:
     said = _Dialect()
     for statement in statements(text, said.now, origin):
         if statement.language == "cql":
-            yield statement.tree()[0]
+            tree = statement.tree()
+            start = statement.place.start
+            tree.meta.update(start=start + tree.meta["start"], end=start + tree.meta["end"])
+            yield tree
             found = SETS_DIALECT.match(text, statement.place.start)
             said.dialect = found[1].lower() if found else said.dialect
             continue

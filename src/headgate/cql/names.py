@@ -22,6 +22,7 @@ from headgate.cql.trees import (
     column_named,
     connected,
     has_subquery,
+    nodes_in,
     replaced_by,
     replaced_outside_subquery,
     type_of,
@@ -29,7 +30,12 @@ from headgate.cql.trees import (
 )
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
+from headgate.plan.nodes import Node
+from headgate.plan.size import MOST_DEEP, MOST_STEPS, size
 from headgate.sql import Sql
+
+MOST_EXPANDED = 10_000
+"""So many parts may an expression have when functions in SQL are written out."""
 
 DASHED = re.compile(r"[A-Za-z_]\w*(?:-[A-Za-z_]\w*)+")
 """A name with dashes, as some published queries write it; SQL reads a subtraction."""
@@ -43,6 +49,11 @@ class Resolver:
         self.catalog = catalog
         self.origin = origin
         self.whole = Place(text, 0, len(text), origin)
+
+    @property
+    def remembered(self) -> bool:
+        """Whether the text is one of before a restart: what was carried out then is not counted again."""
+        return self.catalog.permissions is None
 
     def place(self, tree: exp.Expression | None) -> Place:
         """The place of a tree in the user's text; the whole query if none of its words has a place."""
@@ -65,6 +76,29 @@ class Resolver:
         if "start" in tree.meta:
             return Place(self.text, tree.meta["start"], tree.meta["end"], self.origin)
         return self.whole
+
+    def refuse_large(self, plan: Node, tree: exp.Expression | None = None) -> None:
+        """Refuses a plan that would take too long to go through, or is deeper than a walk can be."""
+        if self.remembered:
+            return
+        found = size(plan)
+        if found.deep > MOST_DEEP:
+            raise UserError(
+                "too-deep",
+                f"the plan of this query is {found.deep} steps deep, and may be {MOST_DEEP}",
+                place=self.place(tree),
+                detail="Views are written into the queries that read them, with all that they read.",
+                hint="Let a query compute a part of it into a stream, and read that.",
+            )
+        if found.steps > MOST_STEPS:
+            raise UserError(
+                "too-large",
+                f"the plan of this query has more than {MOST_STEPS} steps",
+                place=self.place(tree),
+                detail="Each view is written into a query once for each time that it is read, and each outer join "
+                "reads its sides twice.",
+                hint="Let a query compute a part of it into a stream, and read that.",
+            )
 
     def conditions(self, conditions: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
         """Resolves the names in conditions, and refuses what is not a condition."""
@@ -127,12 +161,21 @@ class Resolver:
             for parameter, argument in zip(function.parameters, node.expressions, strict=True)
         }
 
+        body = parse_one(function.body, dialect=Cql)
+        sizes = {parameter: nodes_in(argument) for parameter, argument in arguments.items()}
+        if nodes_in(body) + sum(sizes.get(one.name.lower(), 0) for one in body.find_all(exp.Column)) > MOST_EXPANDED:
+            raise UserError(
+                "too-large",
+                f'with function "{function.name}" written out, this expression has more than {MOST_EXPANDED} parts',
+                place=self.place(node),
+                hint="Compute what is used again and again in a view, as a column.",
+            )
+
         def filled(inner: exp.Expression) -> exp.Expression | None:
             if isinstance(inner, exp.Column) and inner.name.lower() in arguments:
                 return exp.paren(arguments[inner.name.lower()].copy())
             return None
 
-        body = parse_one(function.body, dialect=Cql)
         return exp.paren(replaced_by(body, filled), copy=False)
 
     def check_expression(self, tree: exp.Expression, nested: bool = False) -> None:
@@ -223,7 +266,7 @@ class Resolver:
         """The error for a column that does not exist, with the columns that do and the nearest name."""
         columns = list(known)
         start = column.this.meta.get("start")
-        dashed = next((found for found in DASHED.finditer(self.text) if found.start() == start), None)
+        dashed = DASHED.match(self.text, start) if start is not None else None
         if dashed is not None:
             place = Place(self.text, dashed.start(), dashed.end(), self.origin)
             hint = f"If it is one name, write `{dashed.group()}`; if not, put spaces around the minus."

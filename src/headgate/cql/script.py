@@ -6,9 +6,6 @@ Whatever sqlglot says of a text that it cannot parse becomes an error with its p
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from sqlglot import exp
@@ -35,19 +32,17 @@ MOST_NESTED = 200
 
 MOST_NESTED_TYPES = 12
 
-ROOM = 20_000
-"""How deep Python may recurse while a text is read and bound; a level of nesting takes some dozen calls."""
+DEEP = 30
+"""A tree that is deeper is bound on a stack of its own, so that it does not depend on who asks for it."""
 
+MOST_STATEMENTS = 100_000
+"""So many statements may a text have."""
 
-@contextmanager
-def deep_texts() -> Iterator[None]:
-    """Raises Python's recursion limit, so that a query may be nested as deep as `MOST_NESTED` allows."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, ROOM))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
+LONGEST_STATEMENT = 1_000_000
+"""So many letters may a statement have."""
+
+MOST_DIGITS, MOST_EXPONENT = 100, 400
+"""So many letters may a number have, and so large may its exponent be: Spark knows none that is longer."""
 
 
 def too_deep(place: Place, most: int = MOST_NESTED) -> UserError:
@@ -56,8 +51,8 @@ def too_deep(place: Place, most: int = MOST_NESTED) -> UserError:
         "too-deep",
         f"this is nested more than {most} deep",
         place=place,
-        detail="Parentheses count, and each operator of a chain such as a + b + c; AND, OR and || count once, "
-        "however many.",
+        detail="Parentheses count, calls count twice, and each operator of a chain such as a + b + c counts; AND, OR "
+        "and || count once, however many.",
         hint="Cut it into views, or write IN (...) or a list: AGGREGATE(ARRAY(a, b, c), 0, (sum, x) -> sum + x).",
     )
 
@@ -65,8 +60,7 @@ def too_deep(place: Place, most: int = MOST_NESTED) -> UserError:
 def parse(text: str, origin: str = "") -> list[exp.Expression]:
     """Parses a script into its statements; each tree has its start and end in the text in `meta`."""
     dialect = Cql()
-    with deep_texts():
-        return [_statement(chunk, dialect, text, origin) for chunk in _statement_tokens(text, origin)]
+    return [_statement(chunk, dialect, text, origin) for chunk in _statement_tokens(text, origin)]
 
 
 def spans(text: str, origin: str = "") -> list[Place]:
@@ -76,7 +70,7 @@ def spans(text: str, origin: str = "") -> list[Place]:
 
 def _statement_tokens(text: str, origin: str) -> list[list[Token]]:
     try:
-        return _split_at_semicolons(with_strings(Cql().tokenize(text), text))
+        chunks = _split_at_semicolons(with_strings(Cql().tokenize(text), text))
     except TokenError:
         start = _open_quote(text)
         if text[start] == "`" and "'" in text[start:]:
@@ -84,9 +78,20 @@ def _statement_tokens(text: str, origin: str) -> list[list[Token]]:
         raise UserError(
             "syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)
         ) from None
+    if len(chunks) > MOST_STATEMENTS:
+        token = chunks[MOST_STATEMENTS][0]
+        raise UserError(
+            "too-large",
+            f"a text may have {MOST_STATEMENTS} statements",
+            place=Place(text, token.start, token.end + 1, origin),
+            hint="Send them in several texts.",
+        )
+    return chunks
 
 
 def _statement(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.Expression:
+    refuse_long(text, chunk[0].start, chunk[-1].end + 1, origin)
+    _refuse_long_numbers(chunk, text, origin)
     _refuse_nested(chunk, text, origin)
     _refuse_window_clause(chunk, text, origin)
     place = Place(text, chunk[0].start, chunk[-1].end + 1, origin)
@@ -100,10 +105,11 @@ def _statement(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.
         raise too_deep(place) from None
     except (SqlglotError, AttributeError, TypeError, IndexError, KeyError, ValueError):
         raise UserError("syntax", "this statement cannot be parsed", place=place) from None
-    if depth(tree) > MOST_NESTED:
+    deep = depth(tree)
+    if deep > MOST_NESTED:
         raise too_deep(place)
     _refuse_unknown_nodes(tree, place)
-    tree.meta.update(start=chunk[parser.labels].start, end=chunk[-1].end + 1)
+    tree.meta.update(deep=deep > DEEP, start=chunk[parser.labels].start, end=chunk[-1].end + 1)
     return tree
 
 
@@ -116,6 +122,40 @@ def _refuse_unknown_nodes(tree: exp.Expression, statement: Place) -> None:
             start = min((span["start"] for span in spans), default=statement.start)
             end = max((span["end"] + 1 for span in spans), default=statement.end)
             raise UserError("foreign-construct", reason, place=Place(statement.text, start, end, statement.origin))
+
+
+def refuse_long(text: str, start: int, end: int, origin: str) -> None:
+    """Refuse a statement of too many letters."""
+    if end - start > LONGEST_STATEMENT:
+        raise UserError(
+            "too-large",
+            f"this statement has {end - start} letters, and may have {LONGEST_STATEMENT}",
+            place=Place(text, start, start + 1, origin),
+            hint="Put constants into a relation, and join with it.",
+        )
+
+
+def long_number(number: str) -> bool:
+    """Whether a number, as it is written, has too many digits or too large an exponent."""
+    _, _, exponent = number.lower().partition("e")
+    exponent = exponent.lstrip("+-").rstrip("dfl")
+    return len(number) > MOST_DIGITS or (exponent.isdigit() and int(exponent) > MOST_EXPONENT)
+
+
+def too_long_number(number: str, place: Place) -> UserError:
+    """The error for such a number."""
+    return UserError(
+        "too-large",
+        f"the number {number[:20]}... is too long" if len(number) > 20 else f"the number {number} is too large",
+        place=place,
+        detail=f"A number may have {MOST_DIGITS} digits, and an exponent of {MOST_EXPONENT}.",
+    )
+
+
+def _refuse_long_numbers(chunk: list[Token], text: str, origin: str) -> None:
+    for token in chunk:
+        if token.token_type == TokenType.NUMBER and long_number(token.text):
+            raise too_long_number(token.text, Place(text, token.start, token.end + 1, origin))
 
 
 def _refuse_nested(chunk: list[Token], text: str, origin: str) -> None:

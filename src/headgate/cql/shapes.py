@@ -84,7 +84,7 @@ DECIMAL, DECIMAL_DIGITS, DECIMAL_PLACES = "DECIMAL(20,6)", 14, 6
 
 
 NAMED = re.compile(r"^\s*CREATE\s+QUERY\s+\S+", re.IGNORECASE)
-CONSTANT = re.compile(r"\[[^]]*]|'[^']*'|\b[0-9][\w.]*")
+CONSTANT = re.compile(r"\[[^][]*]|'[^']*'|\b[0-9][\w.]*")
 """A constant, or a window: queries whose windows differ are of different shapes."""
 
 LENGTH = re.compile(r"\b(RANGE|ROWS)\s+[0-9]+(?![\w.])", re.IGNORECASE)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import sqlglot
 from sqlglot import exp
 
-from headgate.cql.script import deep_texts
+from headgate.sql.nesting import Nested
 from headgate.sql.printer import printed
 
 Columns: TypeAlias = tuple[frozenset[str], ...]
@@ -36,10 +36,9 @@ class Shuffle:
 def shuffles(steps: Mapping[str, str]) -> list[Shuffle]:
     """Return the shuffles of a statement with these steps as SQL, in order. The statement has one stage more."""
     found = _Search()
-    with deep_texts():
-        for name, sql in steps.items():
-            found.step = name
-            found.known[name] = found.together(sqlglot.parse_one(sql, read="spark"))
+    for name, sql in steps.items():
+        found.step = name
+        found.known[name] = found.together(sqlglot.parse_one(sql, read=Nested))
     return found.shuffles
 
 

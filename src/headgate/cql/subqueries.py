@@ -82,9 +82,10 @@ def joined_and_filtered(binder: Binder, source: From, where: list[exp.Expression
         raise NotYet("a subquery in ON beside a right or full join", place=binder.place(tied[0]))
     inner = binder.conditions([condition for condition in source.conditions if condition not in tied], source.scope)
     plain = binder.conditions([condition for condition in where if not has_subquery(condition)], source.scope)
-    node = joins_as_written(source, inner, plain)
+    node = joins_as_written(binder, source, inner, plain)
     for condition in (*tied, *(condition for condition in where if has_subquery(condition))):
         node = filtered_by_subquery(binder, node, source.scope, condition)
+        binder.refuse_large(node)
     return node
 
 

@@ -32,7 +32,7 @@ from headgate.cql.syntax import (
     TimeStatement,
 )
 from headgate.errors import nearest
-from headgate.sql.dialect import SparkSql
+from headgate.sql.nesting import NestedParser
 
 TIME_STATEMENTS = (
     "SKEW",
@@ -79,7 +79,7 @@ def system_name(schema: exp.Identifier, short: exp.Identifier) -> exp.Identifier
     return name
 
 
-class TimeParser(SparkSql.Parser):
+class TimeParser(NestedParser):
     # words
 
     """Parses statements and clauses about time. The dialect builds on it."""

@@ -6,7 +6,7 @@ It also turns them into the plan's expressions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
@@ -124,13 +124,21 @@ def balanced(tree: exp.Expression) -> exp.Expression:
 
 
 def depth(tree: exp.Expression) -> int:
-    """The depth of a tree, in nodes."""
-    deepest, waiting = 0, [(tree, 1)]
+    """The depth of a tree, in nodes. A call counts twice: to print it takes about twice as many steps."""
+    deepest, waiting = 0, [(tree, 0)]
     while waiting:
-        node, level = waiting.pop()
+        node, above = waiting.pop()
+        level = above + (
+            2 if isinstance(node, exp.Func) and not isinstance(node, exp.Connector | exp.Case | exp.If) else 1
+        )
         deepest = max(deepest, level)
-        waiting += [(child, level + 1) for child in node.iter_expressions()]
+        waiting += [(child, level) for child in node.iter_expressions()]
     return deepest
+
+
+def nodes_in(tree: exp.Expression) -> int:
+    """How many nodes a tree has."""
+    return sum(1 for _ in tree.walk())
 
 
 def read_columns(tree: exp.Expression) -> set[str]:
@@ -250,10 +258,18 @@ def _type_of_column(tree: exp.Expression, types: Mapping[str, Sql]) -> Sql | Non
     return _as_written(known[-1]) if known else None
 
 
-@cache
 def _as_written(kind: str) -> Sql:
     """A type as sqlglot writes it for Spark."""
+    return _kept_type(kind) if len(kind) <= LONGEST_KEPT else _kept_type.__wrapped__(kind)
+
+
+@lru_cache(maxsize=1_000)
+def _kept_type(kind: str) -> Sql:
     return printed(exp.DataType.build(kind, dialect="spark"))
+
+
+LONGEST_KEPT = 1_000
+"""So many letters may a type have that is kept as sqlglot writes it."""
 
 
 def as_expression(tree: exp.Expression, types: Mapping[str, Sql]) -> Expression:

@@ -33,6 +33,10 @@ SPLIT = re.compile(
 )
 
 
+LONGEST_NUMBER = 30
+"""So many letters may a number have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A token with its place in the text."""
@@ -66,6 +70,9 @@ def tokens(text: str, start: int, end: int, origin: str = "") -> list[Token]:
             case "quoted":
                 found.append(Token("name", written[1:-1], match.start(), position))
             case "number":
+                if len(written) > LONGEST_NUMBER:
+                    place = Place(text, match.start(), position, origin)
+                    raise UserError("too-large", f"a number may have {LONGEST_NUMBER} digits", place=place)
                 found.append(Token("number", written.rstrip("lL"), match.start(), position))
             case "name":
                 found.append(Token("name", written, match.start(), position))

@@ -6,10 +6,15 @@ memory, each look-up would walk the whole tree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+
+
+def _only_fields(node: Any) -> dict[str, Any]:
+    """What another process is told of a node: no hash, which is another one there, and nothing else it remembers."""
+    return {field.name: node.__dict__[field.name] for field in fields(node)}
 
 
 @dataclass_transform(frozen_default=True)
@@ -24,4 +29,5 @@ def frozen(cls: type[T]) -> type[T]:
         return int(known)
 
     made.__hash__ = remembered  # type: ignore[method-assign]
+    made.__getstate__ = _only_fields  # type: ignore[method-assign, assignment]
     return made

@@ -9,16 +9,14 @@ differently.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from sqlglot import exp
 
 from headgate.plan.expressions import INTEGRAL, Expression
-from headgate.sql.printer import printed
+from headgate.sql.reading import exactly
 
 REAL = frozenset({"FLOAT", "DOUBLE"})
 LARGEST = 2**63
@@ -35,7 +33,7 @@ COMPARED: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
 
 def is_cheap(condition: Expression, types: Mapping[str, str]) -> bool:
     """True if the condition is cheap and cannot fail, given the types of columns in lower case."""
-    tree = _parsed(condition.sql)
+    tree = exactly(condition.sql)
     return tree is not None and _is_cheap(tree, types)
 
 
@@ -103,22 +101,12 @@ def _constant(tree: exp.Expression) -> str | int | float | None:
             return None
 
 
-@cache
-def _parsed(sql: str) -> exp.Expression | None:
-    """The tree of a condition, if nothing is lost on the way there and back; never to be changed, it is shared."""
-    try:
-        tree = sqlglot.parse_one(sql, read="spark")
-    except sqlglot.errors.SqlglotError:
-        return None
-    return tree if printed(tree) == sql else None
-
-
 # over rows in memory
 
 
 def holds(sql: str, rows: pa.Table) -> pa.ChunkedArray:
     """For each row, whether a cheap condition holds; true where a number that it reads is NaN. Never null."""
-    tree = _parsed(sql)
+    tree = exactly(sql)
     assert tree is not None
     spelled = {name.lower(): name for name in rows.column_names}
     found = pc.fill_null(_value(tree, rows, spelled), False)

@@ -68,7 +68,7 @@ def application(
     if serving is not None:
         clerk = Clerk(engine, serving.allowed, limits)
         followers = Followers(engine, limits, office.look, lambda: office.desk.stopping)
-        office.on_stop += [followers.bell.ring, lambda: clerk.pool.shutdown(wait=False, cancel_futures=True)]
+        office.on_stop += [followers.bell.ring, clerk.stop]
         routers += [query_routes(office, clerk, followers), console_routes(office)]
     for router in routers:
         app.include_router(router)

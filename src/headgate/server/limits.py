@@ -5,8 +5,10 @@ All limits stand here. What goes beyond one is refused, with an error that names
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
+
+from headgate.planning.limits import PlanLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Limits:
     statement_seconds: float = 60.0
     """How long a request waits for its statements. Those that have not begun by then are not carried out."""
     statements_waiting: int = 16
+    planning: PlanLimits = field(default_factory=PlanLimits)
+    """What may be spent to plan statements, in a process of its own."""
 
     # results
 

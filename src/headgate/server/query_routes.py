@@ -22,7 +22,7 @@ from headgate.server.reading_json import members
 from headgate.server.receiving import kind_of
 from headgate.server.refusals import refusal
 from headgate.server.served import ServedQuery
-from headgate.server.shares import Shares, client_of
+from headgate.server.shares import client_of
 from headgate.server.statements import Clerk, Outcome
 from headgate.sql import spelled
 
@@ -33,7 +33,6 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
     """Make the routes by which statements come in and results go out."""
     routes = APIRouter(tags=["queries"])
     engine, limits = office.engine, office.limits
-    texts = Shares(limits.statements_waiting + 1, limits, "wait for their statements")
 
     @routes.post("/statements", **examples.STATEMENTS)
     async def execute(request: Request) -> Json:
@@ -41,8 +40,7 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         kind = kind_of(request)
         async with office.bodies.whole(request, limits.statement_bytes) as body:
             cql = await office.read(text_of, kind, bytes(body))
-        with texts.place(client_of(request.scope)):
-            return answered(await clerk.carry_out(cql))
+        return answered(await clerk.carry_out(cql, client_of(request.scope)))
 
     @routes.get("/queries/{name}", **examples.QUERY)
     async def query(name: str) -> Json:
@@ -76,8 +74,7 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         """Drop a query."""
         held = engine.catalog.in_quarantine(name, ("query",))
         known = held.name if held is not None else engine.query(name).name
-        with texts.place(client_of(request.scope)):
-            return answered(await clerk.carry_out(f"DROP QUERY {spelled(known)};"))
+        return answered(await clerk.carry_out(f"DROP QUERY {spelled(known)};", client_of(request.scope)))
 
     @routes.get("/queries/{name}/results", **examples.RESULTS)
     async def results(

@@ -51,6 +51,7 @@ STATUS = {
     "in-quarantine": 503,
     "stream-changed": 503,
     "not-begun": 503,
+    "not-planned": 503,
     "still-running": 504,
     "broken": 500,
 }

@@ -1,4 +1,4 @@
-"""Reads the text of an expression again: one bounded memory of trees, for all who look into such texts."""
+"""Reads SQL of plans back into trees. The trees of the last texts are kept, within bounds: texts are users' texts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import sqlglot
 from sqlglot import exp
 
 from headgate.sql.dialect import SparkSql
+from headgate.sql.nesting import Nested
 
-KEPT = 4_096
-"""So many texts are remembered."""
-
-LONGEST_KEPT = 4_000
-"""Texts with more characters than this are read again each time."""
+SHORT, LONG = 1_000, 20_000
+"""So many letters has a text of which the tree is kept among many, and among few. A letter takes some 400 bytes."""
 
 
 def parsed(sql: str) -> exp.Expression | None:
@@ -21,17 +19,33 @@ def parsed(sql: str) -> exp.Expression | None:
 
     The text is read behind SELECT: by itself, one that begins with a column named `load` or `set` would be a statement.
     """
-    return _parsed(sql) if len(sql) <= LONGEST_KEPT else _read(sql)
+    return _kept(sql)[0]
 
 
-def _read(sql: str) -> exp.Expression | None:
+def exactly(sql: str) -> exp.Expression | None:
+    """The tree of an expression's text, if nothing is lost on the way there and back; never to be changed either."""
+    tree, exact = _kept(sql)
+    return tree if exact else None
+
+
+def _kept(sql: str) -> tuple[exp.Expression | None, bool]:
     try:
-        selected = sqlglot.parse_one(f"SELECT ({sql})", dialect=SparkSql).expressions
+        if len(sql) <= SHORT:
+            return _of_short(sql)
+        return _of_long(sql) if len(sql) <= LONG else _read(sql)
+    except RecursionError:  # too deep from here; it may be read from where less is on the stack
+        return None, False
+
+
+def _read(sql: str) -> tuple[exp.Expression | None, bool]:
+    try:
+        selected = sqlglot.parse_one(f"SELECT ({sql})", read=Nested).expressions
     except sqlglot.errors.SqlglotError:
-        return None
-    inside = selected[0] if len(selected) == 1 else None
+        return None, False
+    inside = selected[0] if len(selected) == 1 else None  # a text may end the brackets around it
     tree: exp.Expression | None = inside.this.pop() if isinstance(inside, exp.Paren) else None
-    return tree
+    return tree, tree is not None and tree.sql(SparkSql) == sql
 
 
-_parsed = lru_cache(KEPT)(_read)
+_of_short = lru_cache(maxsize=1_000)(_read)
+_of_long = lru_cache(maxsize=8)(_read)

@@ -193,8 +193,8 @@ class Join(_OfTwo):
 
     @property
     def longest(self) -> Tick | None:
-        known = [side.longest for side in (self.left, self.right) if side.longest is not None]
-        return min(known, default=None)
+        known = [self.left.longest, self.right.longest]
+        return min((one for one in known if one is not None), default=None)
 
     coarse = False
     slides = None

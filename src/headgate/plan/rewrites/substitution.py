@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cache, reduce
+from functools import reduce
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -17,7 +17,7 @@ from sqlglot import exp
 from headgate.plan.expressions import Expression
 from headgate.sql import BOOLEAN, Sql
 from headgate.sql.printer import printed
-from headgate.sql.reading import parsed
+from headgate.sql.reading import exactly
 
 IMMOVABLE = (
     exp.Anonymous,
@@ -35,16 +35,8 @@ IMMOVABLE = (
 )
 
 
-@cache
-def _parsed(sql: str) -> exp.Expression | None:
-    """The tree of a text, if nothing is lost on the way there and back; never to be changed, it is shared."""
-    tree = parsed(sql)
-    return tree if tree is not None and printed(tree) == sql else None
-
-
-@cache
 def _movable(sql: str) -> bool:
-    tree = _parsed(sql)
+    tree = exactly(sql)
     return tree is not None and tree.find(*IMMOVABLE) is None
 
 
@@ -55,7 +47,7 @@ def movable(expression: Expression) -> bool:
 
 def reads(sql: str) -> frozenset[str] | None:
     """The columns a text reads, in lower case; None if that cannot be said."""
-    tree = _parsed(sql)
+    tree = exactly(sql)
     return None if tree is None else frozenset(_root(column).name.lower() for column in tree.find_all(exp.Column))
 
 
@@ -63,7 +55,7 @@ def occurrences(expression: Expression) -> Counter[str]:
     """How often each column stands in the expression."""
     if expression.column is not None:
         return Counter([expression.column.lower()])
-    tree = _parsed(expression.sql)
+    tree = exactly(expression.sql)
     assert tree is not None
     return Counter(_root(column).name.lower() for column in tree.find_all(exp.Column))
 
@@ -103,14 +95,14 @@ def substituted_text(sql: Sql, values: Mapping[str, Expression]) -> Sql | None:
 
 
 def _replaced(sql: str, values: Mapping[str, Sql]) -> Sql | None:
-    tree = _parsed(sql)
+    tree = exactly(sql)
     assert tree is not None
     holder = exp.Paren(this=tree.copy())
     for column in list(holder.find_all(exp.Column)):
         root = _root(column)
         if root.name.lower() not in values:
             continue
-        value = _parsed(values[root.name.lower()])
+        value = exactly(values[root.name.lower()])
         if value is None:
             return None
         new: exp.Expression = value.copy()
@@ -129,7 +121,7 @@ def _replaced(sql: str, values: Mapping[str, Sql]) -> Sql | None:
 
 def conjuncts(condition: Expression) -> list[Expression]:
     """The parts of a condition that must all hold, in their order; the condition itself if it cannot be taken apart."""
-    tree = _parsed(condition.sql)
+    tree = exactly(condition.sql)
     if tree is None:
         return [condition]
     waiting, found = [tree], []
@@ -151,7 +143,7 @@ def conjunction(conditions: Iterable[Expression]) -> Expression:
         return different[0]
     parts = []
     for condition in different:
-        tree = _parsed(condition.sql)
+        tree = exactly(condition.sql)
         loose = tree is None or isinstance(tree, exp.Or | exp.Xor)
         parts.append(f"({condition.sql})" if loose else condition.sql)
     return Expression(" AND ".join(parts), BOOLEAN, frozenset().union(*(condition.columns for condition in different)))
@@ -159,13 +151,13 @@ def conjunction(conditions: Iterable[Expression]) -> Expression:
 
 def equated(condition: Expression) -> tuple[Sql, Sql] | None:
     """The two sides of a condition that is an equality."""
-    tree = _parsed(condition.sql)
+    tree = exactly(condition.sql)
     return (printed(tree.this), printed(tree.expression)) if isinstance(tree, exp.EQ) else None
 
 
 def always_true(condition: Expression) -> bool:
     """TRUE, or a literal equal to itself."""
-    tree = _parsed(condition.sql)
+    tree = exactly(condition.sql)
     if isinstance(tree, exp.EQ):
         return isinstance(tree.this, exp.Literal) and tree.this == tree.expression
     return isinstance(tree, exp.Boolean) and bool(tree.this)
@@ -176,7 +168,7 @@ Constants: TypeAlias = dict[str, frozenset[str | int]]
 
 def constants(condition: Expression) -> Constants:
     """The columns, in lower case, that can have only these values where the condition holds: by =, IN, AND and OR."""
-    tree = _parsed(condition.sql)
+    tree = exactly(condition.sql)
     return {} if tree is None else _constants(tree)
 
 
