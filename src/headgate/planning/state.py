@@ -28,10 +28,11 @@ TABLES = (
     "protocols",
     "interface_sets",
     "parameters",
+    "quarantine",
 )
 """What a catalog knows by name."""
 
-REST = ("settings", "declarations", "pending", "aggregates", "outside", "closed")
+REST = ("settings", "declarations", "pending", "aggregates", "outside")
 """What else there is in a catalog."""
 
 

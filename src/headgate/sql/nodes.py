@@ -13,8 +13,6 @@ from sqlglot import exp
 LONGEST_NUMBER = 100
 """How many characters a number may have. Spark's largest decimal has 38 digits."""
 
-LONGEST_NAME = 255
-
 NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?([LSYDF]|BD)?", re.IGNORECASE | re.ASCII)
 HEX = re.compile(r"[0-9A-Fa-f]*")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -175,8 +173,6 @@ def _type(node: exp.DataType) -> str | None:
 def _name(name: str) -> str | None:
     if not _is_text(name) or not name.isprintable():
         return "a name holds a character that cannot be printed"
-    if len(name.encode()) > LONGEST_NAME:
-        return f"a name is longer than {LONGEST_NAME} bytes"
     return None
 
 

@@ -86,6 +86,8 @@ def shape(tree: exp.Expression) -> Any:
             return "intervals", *map(shape, _chain(tree))
         case exp.PropertyEQ():
             return shape(tree.expression)
+        case exp.Alias():
+            return shape(tree.this)
         case exp.Column() | exp.Dot():
             return "path", *_path(tree)
         case exp.Identifier():
@@ -100,8 +102,8 @@ def shape(tree: exp.Expression) -> Any:
             kind = shape(tree.this) if isinstance(tree.this, exp.Expression) else ALIKE.get(tree.this, tree.this)
             return "type", kind, *map(shape, tree.expressions)
         case _:
-            kind = "Cast" if isinstance(tree, exp.Cast) else type(tree).__name__
-            return kind, *map(shape, tree.iter_expressions())
+            kind = "cast" if isinstance(tree, exp.Cast) else type(tree).__name__
+            return tree.sql_name().lower() if isinstance(tree, exp.Func) and kind != "cast" else kind, *map(shape, tree.iter_expressions())
 
 
 def _path(tree: exp.Expression) -> list[Any]:
