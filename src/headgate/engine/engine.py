@@ -157,13 +157,16 @@ class Engine:
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
         """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
-        self._listeners.append(listening(self, self._core.inputs, opened(host, port, token)))
-        return self._listeners[-1]
+        return self._listening(listening(self, self._core.inputs, opened(host, port, token)))
 
     def serve(self, door: Door, serving: Serving | None = None) -> Listener:
         """Take rows and statements over HTTP, and give out results, until the listener or the engine is stopped."""
-        self._listeners.append(listening(self, self._core.inputs, door, serving or Serving()))
-        return self._listeners[-1]
+        return self._listening(listening(self, self._core.inputs, door, serving or Serving()))
+
+    def _listening(self, listener: Listener) -> Listener:
+        self._listeners.append(listener)
+        self._running.endless = True
+        return listener
 
     @property
     def running(self) -> bool:
@@ -213,7 +216,8 @@ class Engine:
         """Go on until `stop()` is called, or until the given condition holds.
 
         A source that cannot be read, a full disk or a sink that is down is waited for. A query that fails is restarted
-        from where it was; if it fails time and again, it stands still. `tell` hears of it. What was never right is an
+        from where it was; if it fails time and again, it stands still. `tell` hears of it. If all queries stand still, the
+        run ends with their error, unless the engine is served or was started by `start`. What was never right is an
         error: a disk that could never be written to, or no source that could ever be read.
         """
         self._running.run(until, tell)

@@ -73,6 +73,8 @@ WHY_SAID: dict[str, Any] = {
     "groups": {},
     "reflects": "the first 2 tuples of sales, up to 2",
     "adapted": [],
+    "trouble": "",
+    "skipped": 0,
     "text": 'query "large" is complete up to 2\nits answers reflect the first 2 tuples of sales, up to 2\n'
     "nothing holds it back\n  sales  complete up to 2, speaking",
 }
