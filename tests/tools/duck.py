@@ -98,6 +98,7 @@ def shared() -> duckdb.DuckDBPyConnection:
     """
     database = duckdb.connect(":memory:")
     database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
+    database.execute("CREATE MACRO spark_partition_id() AS 0")
     database.execute("CREATE MACRO rint(x) AS round_even(x, 0)")
     database.execute(
         "CREATE MACRO raise_error(said) AS error(said); CREATE MACRO timestamp_micros(x) AS make_timestamp(x)"
@@ -133,6 +134,8 @@ def _in_duckdb(node: exp.Expression) -> exp.Expression | None:
         ]:
             node.set("to", exp.DataType.build("HUGEINT", dialect="duckdb"))  # DuckDB divides decimals as doubles
             return node
+        case exp.Anonymous(this=str() as called) if called.upper() == "HEADGATE_TRY":
+            return exp.Anonymous(this="TRY", expressions=node.expressions)
         case exp.Anonymous(this=str() as called) if called.upper() == "XXHASH64":
             return exp.Anonymous(this="HASH", expressions=node.expressions)
         case exp.Filter(this=exp.ArrayAgg() | exp.ArrayUniqueAgg() as call):

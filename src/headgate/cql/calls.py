@@ -30,6 +30,16 @@ WITH_OPTIONS = ("from_avro", "to_avro", "from_xml", "to_xml", "schema_of_xml", "
 PARAMETER = "parameter"
 """What stands for a parameter of a query until it is compiled."""
 
+TRYING = ("headgate_try", "spark_partition_id")
+"""Functions that the engine writes itself, for queries with ON ERROR SKIP (`cql.skipping`)."""
+
+TRIED = "CASE WHEN SPARK_PARTITION_ID() >= 0 THEN HEADGATE_TRY("
+"""What it writes before an expression that may fail. The condition is always true, and not deterministic for Spark.
+
+So Spark evaluates what depends on it once a row, and moves it nowhere. Otherwise it would evaluate a part that occurs
+twice before all others, where nothing catches its error.
+"""
+
 NOT_CALLED = frozenset(
     """all and any array as join between by case cast char date decimal distinct else end exists extract filter from
     group having ignore in interval is like ilike rlike not null numeric on or order over partition range respect
@@ -56,10 +66,12 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
     """Refuses a plan that calls a forbidden or unknown function; `place` is the place of the query."""
     if catalog.permissions is None:  # a definition read again after a restart was allowed before
         return
-    texts = tuple(sql_texts(plan))
+    texts = tuple(text.replace(TRIED, "CASE WHEN TRUE THEN (") for text in sql_texts(plan))
     names = {name for text in texts for name in called_functions(text)}
     for name in sorted(names):
         refuse(name, place)
+    if TRYING[0] in names:
+        raise UserError("no-such-function", f'there is no function "{TRYING[0]}"', place=place_of(TRYING[0], place))
     for text in texts:
         lowered = text.lower()
         if any(f"{name}(" in lowered for name in WITH_OPTIONS):
@@ -109,7 +121,7 @@ def place_of(name: str, place: Place, literal: bool = False) -> Place:
 
 def calls_unknown(plan: Node) -> bool:
     """Whether a plan calls functions that Spark does not have by itself: the user's."""
-    return not {name for text in sql_texts(plan) for name in called_functions(text)} - {PARAMETER} <= KNOWN
+    return not {name for text in sql_texts(plan) for name in called_functions(text)} - {PARAMETER, *TRYING} <= KNOWN
 
 
 def called_functions(sql: str) -> Iterator[str]:

@@ -15,7 +15,8 @@ from typing import Any, Literal, TypeAlias, assert_never
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
-from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View, errors_name
 from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import compile_statements
 from headgate.cql import shapes
@@ -59,6 +60,7 @@ from headgate.plan.nodes import Constraint, domain, sources
 from headgate.plan.scopes import scopes
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
+from headgate.sql import backquoted
 from headgate.ticks import Tick
 
 ANSWERS = (
@@ -131,8 +133,17 @@ class Registry:
                     before = now
                     if changes:
                         self._remember(said, definition, language)
+                    self._keep_errors(definition)
                 self.folders_left |= isinstance(definition, Dropped | Altered)
         return answers
+
+    def _keep_errors(self, definition: Definition) -> None:
+        """What a query leaves out is kept by another query, which comes, changes and goes with it."""
+        catalog = self.core.catalog
+        for said, following, *_ in compile_statements(_errors_statement(definition, catalog), catalog):
+            self.carry_out(following)
+            self._remember(said, following, "cql")
+            self.folders_left |= isinstance(following, Dropped | Altered)
 
     def _take_back_early(self, definition: Definition) -> None:
         """Before a query ends, let its sink hold what is settled and nothing else.
@@ -419,6 +430,25 @@ class Registry:
             known += [self.core.heartbeats.stream(base(stream)).promised(seen.get(stream)) for stream in streams]
         known += self.low_level.complete_after(query, streams)
         return max((instant for instant in known if instant is not None), default=None)
+
+
+def _errors_statement(definition: Definition, catalog: Catalog) -> str:
+    """The statement that follows from one, so that what a query leaves out is kept; empty if none does."""
+    match definition:
+        case Query() | Altered(now=Query()):
+            query = definition.now if isinstance(definition, Altered) else definition
+            assert isinstance(query, Query)
+            name, errors = errors_name(query.name), query.errors
+            beginning = " FROM BEGINNING" if query.from_beginning else ""
+        case Dropped("query", dropped):
+            name, errors, beginning = errors_name(dropped), None, ""
+        case _:
+            return ""
+    there = name.lower() in catalog.queries
+    if errors is None:
+        return f"DROP QUERY {backquoted(name)}" if there else ""
+    asked = f"SELECT * FROM ERRORS({backquoted(query.name)})"
+    return f"{'ALTER' if there else 'CREATE'} QUERY {backquoted(name)}{beginning} AS {asked}"
 
 
 def _refuse_printed(query: RunningQuery) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
@@ -54,6 +54,9 @@ CODE_CACHE = "spark.sql.codegen.cache.maxEntries"
 
 CODE_KEPT = 4_000
 """Enough for the plans that are kept (`kept_plans`), of which each has a few pieces."""
+
+TRY = "headgate_try"
+"""A function of our sessions alone."""
 
 INTERRUPT = "spark.job.interruptOnCancel"
 """Spark's setting that interrupts the tasks of an interrupted job too. Otherwise they keep their core until they look.
@@ -307,7 +310,25 @@ def own_session(session: SparkSession, partitions: int | None = None) -> SparkSe
         "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
     }.items():
         mine.conf.set(key, value)
+    if not over_connect(mine):
+        _register_try(mine)
     return mine
+
+
+def _register_try(session: SparkSession) -> None:
+    """Make HEADGATE_TRY(value) known: the value, or null where it cannot be evaluated.
+
+    Spark has the expression, and no function for it. Over Spark Connect it cannot be reached.
+    """
+    jvm: Any = session._jvm
+    registries = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase$")
+    tags = jvm.java.lang.Class.forName("scala.reflect.ClassTag$")
+    objects = (each.getField("MODULE$").get(None) for each in (registries, tags))
+    base, tag = objects
+    expression = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.TryEval")
+    built = base.build(TRY, jvm.scala.Option.empty(), tag.apply(expression))
+    registry = session._jsparkSession.sessionState().functionRegistry()
+    registry.createOrReplaceTempFunction(TRY, built._2(), "built-in")
 
 
 @contextmanager
