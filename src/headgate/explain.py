@@ -94,7 +94,7 @@ def _groups(query: Query, parts: Sequence[tuple[Part, Program]], groups: Mapping
 
 def _on_error(query: Query) -> str:
     """What becomes of rows that cannot be evaluated."""
-    if query.errors is None:
+    if not query.left_out:
         return "nothing in it can fail"
     return f"rows that cannot be evaluated are left out, and kept: ERRORS({spelled(query.name)})"
 

@@ -93,3 +93,30 @@ def test_what_is_not_served_ends_when_all_queries_stand_still() -> None:
 
         with pytest.raises(Exception, match='query "q" failed'):
             engine.run(until=later)
+
+
+def test_rows_that_a_query_leaves_out_are_counted_and_shown() -> None:
+    with engine_on_duckdb() as engine, served(engine) as asking:
+        assert say(asking, STREAM + OTHER + FAILING.replace(";", " ON ERROR SKIP;")).status_code == 200
+        for at, k in enumerate((1, 3, 2, 4), 1):
+            push(asking, at, k)
+            engine.step()
+        assert [row["v"] for row in asking.get("/queries/q/results").json()["rows"]] == [1000000000, 2000000000]
+        page = asking.get("/queries/q/errors", params={"limit": 1}).json()
+        row = {"row": '{"k":3}', "expression": "k * 1000000000", "operator": "select list"}
+        (first,) = page["rows"]
+        assert first.pop("error") is not None
+        assert (first, page["more"]) == ({"_time": 2, **row}, True)
+        (second,) = asking.get("/queries/q/errors", params={"after": page["position"]}).json()["rows"]
+        assert (second["_time"], second["row"]) == (4, '{"k":4}')
+        status = asking.get("/status").json()["queries"]
+        assert (status["q"]["skipped"], status["other"]["skipped"]) == (2, None)
+        why = asking.get("/queries/q/why").json()
+        assert why["skipped"] == 2
+        assert "2 rows were left out, because they could not be evaluated: see ERRORS(q)" in why["text"]
+        assert 'headgate_query_skipped_rows_total{query="q"} 2.0' in asking.get("/metrics").text
+        missing = asking.get("/queries/other/errors")
+        assert (missing.status_code, missing.json()["code"]) == (404, "no-such-query")
+        assert asking.delete("/queries/errors(q)").json()["code"] == "keeps-errors"
+        assert asking.delete("/queries/q").status_code == 200
+        assert asking.get("/queries/errors(q)").status_code == 404

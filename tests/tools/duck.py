@@ -17,6 +17,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Relation, Stream, View
 from headgate.cql.binder import bind
 from headgate.cql.script import parse
+from headgate.cql.skipping import skipping
 from headgate.delta.assumptions import Assumption
 from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.lower import Way, lower
@@ -67,7 +68,9 @@ def variants(plan: Node, as_elements: bool = False) -> tuple[Program, ...]:
 
 def bound(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Node:
     """The plan as the case's query says it, over streams and relations with time of that kind."""
-    return bind(parse(case.query)[0], case.query, catalog_of(case, time)).plan
+    tree = parse(case.query)[0]
+    plan = bind(tree, case.query, catalog_of(case, time)).plan
+    return skipping(plan).plan if tree.meta.get("skips") else plan
 
 
 def catalog_of(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Catalog:

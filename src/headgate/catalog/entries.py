@@ -8,8 +8,8 @@ from html import escape
 from typing import Any, Literal, TypeAlias
 
 from headgate.catalog.protocols import Gsql
+from headgate.plan.left_out import LeftOut
 from headgate.plan.nodes import Node
-from headgate.plan.nodes import Stream as StreamNode
 from headgate.scope import Scopes
 from headgate.settings import Level, Method, TokenPeriod
 from headgate.sql import Column, signature
@@ -195,8 +195,8 @@ class Query:
     skips: bool = False
     """Whether rows whose own evaluation fails are left out (ON ERROR SKIP). Otherwise it stops at them."""
 
-    errors: StreamNode | None = None
-    """What it leaves out, as a stream; None if it leaves nothing out, or nothing in it can fail."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What it leaves out; nothing if nothing in it can fail."""
 
     by_groups: tuple[Scopes, ...] = ()
     """The sources that each of its parts sees, if it runs as one part for each group of sources; empty if it runs as a

@@ -21,6 +21,7 @@ from headgate.errors import Place, UserError, nearest
 from headgate.permissions import FILE_OPTIONS, refused_function
 from headgate.plan.chains import parsed
 from headgate.plan.expressions import Call, Expression
+from headgate.plan.left_out import TRIED
 from headgate.plan.nodes import Node, children
 from headgate.sql import BARE
 
@@ -32,13 +33,6 @@ PARAMETER = "parameter"
 
 TRYING = ("headgate_try", "spark_partition_id")
 """Functions that the engine writes itself, for queries with ON ERROR SKIP (`cql.skipping`)."""
-
-TRIED = "CASE WHEN SPARK_PARTITION_ID() >= 0 THEN HEADGATE_TRY("
-"""What it writes before an expression that may fail. The condition is always true, and not deterministic for Spark.
-
-So Spark evaluates what depends on it once a row, and moves it nowhere. Otherwise it would evaluate a part that occurs
-twice before all others, where nothing catches its error.
-"""
 
 NOT_CALLED = frozenset(
     """all and any array as join between by case cast char date decimal distinct else end exists extract filter from

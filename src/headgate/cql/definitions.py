@@ -495,8 +495,7 @@ def _refuse_read(query: str, what: str, catalog: Catalog, place: Place | None) -
 
 def _refuse_kept_errors(query: str, catalog: Catalog, place: Place | None) -> None:
     """Refuse to drop or alter the query that keeps what another one leaves out."""
-    owners = (one.name for one in catalog.queries.values() if one.errors is not None)
-    owner = next((name for name in owners if errors_name(name).lower() == query.lower()), None)
+    owner = catalog.owner_of_errors(query)
     if owner is not None and catalog.permissions is not None:  # the engine itself has none
         raise UserError(
             "keeps-errors",
@@ -865,7 +864,7 @@ def _bound(
     skips = bool(tree.meta.get("skips"))
     given = skipping(bound.plan) if skips else None
     better = rewritten(bound.plan if given is None else given.plan)
-    if given is not None and given.errors is not None:
+    if given is not None and given.left_out:
         better = Rewritten(better.plan, ("rows that fail left out", *better.fired))
     if (over := followed(better.plan)) != better.plan:
         better = Rewritten(over, (*better.fired, "lives of values"))
@@ -891,7 +890,7 @@ def _bound(
         adaptive_joins=settings.join_order == "adaptive",
         join_caches=settings.join_caches == "adaptive",
         skips=skips,
-        errors=None if given is None else given.errors,
+        left_out=() if given is None else given.left_out,
         by_groups=() if early is not None and early.in_stages else groups,
         family=family,
         early=early,

@@ -39,6 +39,7 @@ from headgate.cql.windows import frame
 from headgate.errors import NotYet, Place, UserError
 from headgate.plan.derived import anti_join, outer_join, semi_join
 from headgate.plan.expressions import Named
+from headgate.plan.left_out import errors_of
 from headgate.plan.nodes import (
     Exploded,
     Join,
@@ -367,8 +368,9 @@ TABLE_PARTS = ("this", "alias", "window", "late", "errors", "drawn")
 
 def errors_view(query: Query, place: Place | None = None) -> View:
     """What a query leaves out as a stream; an error if it leaves nothing out."""
-    if query.errors is not None:
-        return View(errors_name(query.name), query.errors)
+    errors = errors_of(query.left_out)
+    if errors is not None:
+        return View(errors_name(query.name), errors)
     if query.skips:
         message, hint = f'nothing in query "{query.name}" can fail, so it leaves nothing out', ""
     else:

@@ -19,87 +19,44 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headgate.cql.calls import TRIED
 from headgate.cql.infallible import cannot_fail
 from headgate.plan.chains import parsed
 from headgate.plan.derived import fresh, kept
 from headgate.plan.expressions import Call, Expression, Named
+from headgate.plan.left_out import LeftOut, failed, tried
 from headgate.plan.nodes import (
     Aggregate,
     Exploded,
     Filter,
-    Istream,
     Join,
     Node,
     Project,
     Ranked,
     Relation,
-    Rstream,
-    Stream,
-    Unbounded,
-    Union,
-    Window,
     names,
 )
 from headgate.plan.nodes.operator import column_of
 from headgate.plan.rewrites.substitution import conjunction, conjuncts, reads
 from headgate.plan.tree import everywhere
-from headgate.sql import literal, spelled
+from headgate.sql import spelled
 
 WIDE = "DECIMAL(20, 0)"
 """The sum of any number of BIGINT fits into Spark's sum of this type."""
-
-COLUMNS = ("row", "expression", "operator")
-"""The columns of ERRORS(q)."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """The rows of a relation for which some expressions raise an error."""
-
-    tried: Relation
-    """All rows, with what was evaluated in the column `name`: null where it failed."""
-
-    name: str
-    columns: tuple[str, ...]
-    """The columns of the row."""
-
-    expressions: tuple[str, ...]
-    operator: str
-
-    def rows(self) -> Stream:
-        """What is left out, as a stream: each row when it begins to be left out."""
-        failing = Filter(self.tried, Expression(f"{spelled(self.name)} IS NULL", "BOOLEAN", _lower([self.name])))
-        row = ", ".join(map(spelled, self.columns))
-        items = (
-            Named("row", Expression(f"TO_JSON(STRUCT({row}))", "STRING", _lower(self.columns))),
-            Named("expression", Expression(literal(", ".join(self.expressions)), "STRING", frozenset())),
-            Named("operator", Expression(literal(self.operator), "STRING", frozenset())),
-        )
-        shown = Project(failing, items)
-        return Rstream(shown, None) if shown.instantaneous else Istream(shown)
-
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
     """A plan that leaves out rows that cannot be evaluated, and what it leaves out."""
 
     plan: Node
-    errors: Stream | None
-    """None if nothing in the plan can fail."""
+    left_out: tuple[LeftOut, ...]
+    """Nothing if nothing in the plan can fail."""
 
 
 def skipping(plan: Node) -> Skipping:
     """The plan that answers as this one does, without the rows whose own evaluation fails."""
     rewriting = _Rewriting()
     found = everywhere(plan, rewriting.change)
-    streams = [one.rows() for one in dict.fromkeys(rewriting.left_out)]
-    if len(streams) <= 1:
-        return Skipping(found, streams[0] if streams else None)
-    together: Relation = Window(streams[0], Unbounded())
-    for stream in streams[1:]:
-        together = Union(together, Window(stream, Unbounded()))
-    return Skipping(found, Istream(together))
+    return Skipping(found, tuple(dict.fromkeys(rewriting.left_out)))
 
 
 class _Rewriting:
@@ -139,12 +96,9 @@ class _Rewriting:
             return child, list(expressions)
         own = tuple(Named(column.name, column_of(column.name, column.type)) for column in child.columns)
         name = fresh("tried", {*_lower(names(child)), *(one.lower() for one in taken)})
-        fields = ", ".join(f"{one.sql} AS e{number}" for number, one in enumerate(risky))
-        read = frozenset[str]().union(*(one.columns for one in risky))
-        struct = Expression(f"{TRIED}STRUCT({fields})) END", "UNKNOWN", read)
-        tried = Project(child, (*own, Named(name, struct)))
-        self.left_out.append(LeftOut(tried, name, names(child), tuple(one.sql for one in risky), operator))
-        evaluated = Filter(tried, Expression(f"{spelled(name)} IS NOT NULL", "BOOLEAN", _lower([name])))
+        every = Project(child, (*own, Named(name, tried(risky))))
+        self.left_out.append(LeftOut(every, name, child.columns, tuple(risky), operator))
+        evaluated = Filter(every, failed(name, is_so=False))
         values = {
             one: Expression(f"{spelled(name)}.e{number}", one.type, _lower([name])) for number, one in enumerate(risky)
         }

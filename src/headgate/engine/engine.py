@@ -9,7 +9,7 @@ engine.query("q").results()     # [Result(at=1, sign='+', row={'k': 'a', 'v': 7}
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog.declarations import Party
 from headgate.catalog.skew import SkewBound
 from headgate.cql.definitions import Definition, Listing, ParameterSet, parameter, snapshot_asked
-from headgate.engine import inspection, recovery, stream_statements
+from headgate.engine import inspection, left_out, recovery, stream_statements
 from headgate.engine.core import Core
 from headgate.engine.overview import overview
 from headgate.engine.parameters import set_parameter
@@ -357,6 +357,13 @@ class Engine:
     def worst(self, stream: str) -> timedelta | int | None:
         """The largest lateness among the late tuples that are kept; None if there are none."""
         return inspection.worst(self._core, stream)
+
+    def errors(self, query: str, rows: Sequence[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
+        """The last rows that a query with ON ERROR SKIP has left out, or some of them, with the error that each raises.
+        All that are kept are the results of the query "errors(q)".
+        """
+        given = left_out.last_rows(self._core, query) if rows is None else rows
+        return left_out.with_errors(self._core, query, given)
 
     def dead_letters(self, stream: str) -> list[dict[str, Any]]:
         """The tuples that came late or could not be read, with the reason."""

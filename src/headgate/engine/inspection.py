@@ -14,6 +14,7 @@ from headgate.deliver.reflects import in_words
 from headgate.delta.lives import k_of
 from headgate.delta.violations import violations_of
 from headgate.engine.core import Core
+from headgate.engine.left_out import skipped
 from headgate.engine.whole_plan import drawn
 from headgate.execute.fragment import RESTARTS
 from headgate.heartbeat import in_force
@@ -104,6 +105,7 @@ def why(core: Core, query: RunningQuery) -> Why:
         reflects=reflects,
         adapted=tuple(adapted(notes[-SHOWN:], now_us)),
         trouble=_standing_still(query),
+        skipped=skipped(core, query),
     )
 
 

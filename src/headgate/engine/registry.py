@@ -60,6 +60,7 @@ from headgate.plan.nodes import Constraint, domain, sources
 from headgate.plan.scopes import scopes
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
+from headgate.spark.session import over_connect
 from headgate.sql import backquoted
 from headgate.ticks import Tick
 
@@ -81,6 +82,9 @@ Answer: TypeAlias = Why | Snapshot
 
 TAKE_BACK_SECONDS = 5.0
 """How long a query that is dropped or altered waits for its sink to take its early answer back."""
+
+KEPT_ERRORS = 100_000
+"""So many rows that a query has left out are kept, and not many more."""
 
 AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
 
@@ -314,6 +318,13 @@ class Registry:
         if not core.clock.standing:
             self.system.open_for(query)
         try:
+            if query.skips and over_connect(core.spark):
+                raise UserError(
+                    "no-skip",
+                    f'query "{query.name}" cannot skip errors over Spark Connect',
+                    detail="What tries an expression is reached in Spark's own process only.",
+                    hint="Leave ON ERROR SKIP out, and write TRY_CAST, TRY_ADD and the like.",
+                )
             if not core.clock.standing and self.found.took(query):
                 return
             query = self.found.alone(query)
@@ -351,6 +362,8 @@ class Registry:
         flush_rows = lambda: sinks.flush_rows(query.connector, core.catalog.settings.flush_rows)  # noqa: E731
         outbox = Outbox(query.name, domain(query.plan), sink, directory, core.journal, flush_rows)
         outbox.on_failure = lambda error: self.system.failed("sink", query.name, error)
+        if core.catalog.owner_of_errors(query.name) is not None:
+            outbox.most_kept = KEPT_ERRORS
         if not core.clock.standing:
             outbox.continue_numbers()
         return outbox
@@ -438,14 +451,14 @@ def _errors_statement(definition: Definition, catalog: Catalog) -> str:
         case Query() | Altered(now=Query()):
             query = definition.now if isinstance(definition, Altered) else definition
             assert isinstance(query, Query)
-            name, errors = errors_name(query.name), query.errors
+            name, keeps = errors_name(query.name), bool(query.left_out)
             beginning = " FROM BEGINNING" if query.from_beginning else ""
         case Dropped("query", dropped):
-            name, errors, beginning = errors_name(dropped), None, ""
+            name, keeps, beginning = errors_name(dropped), False, ""
         case _:
             return ""
     there = name.lower() in catalog.queries
-    if errors is None:
+    if not keeps:
         return f"DROP QUERY {backquoted(name)}" if there else ""
     asked = f"SELECT * FROM ERRORS({backquoted(query.name)})"
     return f"{'ALTER' if there else 'CREATE'} QUERY {backquoted(name)}{beginning} AS {asked}"

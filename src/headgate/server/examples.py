@@ -162,6 +162,23 @@ WHY = _route(WHY_SAID)
 TRACE = _route({"query": "large", "heartbeats": [{"id": 1, "instant": "2", "took_us": 412000, "stops": {}}]})
 DROP = _route(DROPPED)
 RESULTS = _route(PAGE)
+ERRORS = _route(
+    {
+        "position": PAGE["position"],
+        "more": False,
+        "complete": 2,
+        "rows": [
+            {
+                "_time": 2,
+                "row": '{"shop":"b","amount":"seven"}',
+                "expression": "CAST(amount AS INT)",
+                "operator": "select list",
+                "error": "[CAST_INVALID_INPUT] The value 'seven' of the type \"STRING\" cannot be cast to \"INT\" because "
+                "it is malformed",
+            }
+        ],
+    }
+)
 EARLY = _route(
     {
         "partial": True,
