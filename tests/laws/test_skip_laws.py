@@ -185,9 +185,7 @@ def test_skip_is_the_query_over_the_rows_that_do_not_fail(
 @pytest.mark.spark
 @settings(max_examples=12)
 @given(case=cases(most=8), cutting=cuttings(most=2), partitions=st.sampled_from([None, 1, 4]))
-def test_skip_is_reference_on_spark(
-    spark: SparkSession, case: Case, cutting: Cutting, partitions: int | None
-) -> None:
+def test_skip_is_reference_on_spark(spark: SparkSession, case: Case, cutting: Cutting, partitions: int | None) -> None:
     judged(case, on_spark(case, cutting[0], spark, partitions), cutting[0])
 
 

@@ -61,7 +61,7 @@ def test_a_server_goes_on_while_all_of_its_queries_stand_still(tmp_path: Path) -
         assert why["trouble"].startswith('query-failed: query "q" failed in the epoch (0, 1]')
         assert "it stands still: query-failed" in why["text"]
         assert "ON ERROR SKIP leaves out rows that cannot be evaluated; DROP QUERY ends it." in why["text"]
-        assert "headgate_query_failed{query=\"q\"} 1.0" in asking.get("/metrics").text
+        assert 'headgate_query_failed{query="q"} 1.0' in asking.get("/metrics").text
         assert say(asking, OTHER).status_code == 200
         push(asking, 3, 1)
         until(clock, lambda: engine.query("other").count == 1)
@@ -76,7 +76,10 @@ def test_a_server_goes_on_while_all_of_its_queries_stand_still(tmp_path: Path) -
         push(asking, 4, 1)
         until(clock, lambda: engine.query("q").given_up and engine.query("other").count == 2)
         assert engine.counts("s")["taken"] == 4
-        assert say(asking, "DROP QUERY q; " + FAILING.replace(" AS SELECT", " FROM BEGINNING AS SELECT")).status_code == 200
+        assert (
+            say(asking, "DROP QUERY q; " + FAILING.replace(" AS SELECT", " FROM BEGINNING AS SELECT")).status_code
+            == 200
+        )
     engine.close()
 
 
@@ -116,7 +119,7 @@ def test_rows_that_a_query_leaves_out_are_counted_and_shown() -> None:
         assert "2 rows were left out, because they could not be evaluated: see ERRORS(q)" in why["text"]
         assert 'headgate_query_skipped_rows_total{query="q"} 2.0' in asking.get("/metrics").text
         missing = asking.get("/queries/other/errors")
-        assert (missing.status_code, missing.json()["code"]) == (404, "no-such-query")
+        assert (missing.status_code, missing.json()["code"]) == (409, "no-errors-kept")
         assert asking.delete("/queries/errors(q)").json()["code"] == "keeps-errors"
         assert asking.delete("/queries/q").status_code == 200
         assert asking.get("/queries/errors(q)").status_code == 404

@@ -341,18 +341,22 @@ class CqlParser(StatementParser):
         return query
 
     def _parse_whole_query(self) -> Any:
-        """A query in statement position, with EMIT EARLY and ON ERROR behind it."""
+        """A query in statement position, with EMIT EARLY and ON ERROR behind it, in any order."""
         query = self._parse_query()
-        if self._at_early():
-            query.meta["early"] = self._parse_early()
-        if self._at_on_error():
-            self._advance(2)
-            if not self._match_texts(("STOP", "SKIP")):
-                self._misspelt("expected STOP or SKIP behind ON ERROR", ("STOP", "SKIP"))
-            query.meta["skips"] = self._prev.text.upper() == "SKIP"
-            if self._at_early():
-                self.raise_error("EMIT EARLY stands before ON ERROR")
-        return query
+        while True:
+            if self._at_early() and "early" not in query.meta:
+                query.meta["early"] = self._parse_early()
+            elif self._at_on_error() and "skips" not in query.meta:
+                query.meta["skips"] = self._parse_on_error()
+            else:
+                return query
+
+    def _parse_on_error(self) -> bool:
+        """`ON ERROR STOP` or `ON ERROR SKIP`: whether rows that fail are left out."""
+        self._advance(2)
+        if not self._match_texts(("STOP", "SKIP")):
+            self._misspelt("expected STOP or SKIP behind ON ERROR", ("STOP", "SKIP"))
+        return bool(self._prev.text.upper() == "SKIP")
 
     def _at_on_error(self) -> bool:
         """Whether ON ERROR stands here, behind a query: no condition of a join begins like that."""

@@ -6,6 +6,7 @@ doubles, and a few functions. Arithmetic of integers may overflow, and most func
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from sqlglot import exp
@@ -18,8 +19,6 @@ INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 FLOATING = ("FLOAT", "DOUBLE")
 INSTANTS = ("DATE", "TIMESTAMP")
 
-PLAIN = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Identifier)
-LOGICAL = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Is)
 COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 CHOICES = (exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least)
 OF_TEXT = (exp.Upper, exp.Lower, exp.Length, exp.Concat, exp.Trim, exp.Like)
@@ -89,7 +88,12 @@ def _kind(tree: exp.Expression) -> str:
 
 def _alike(values: list[exp.Expression]) -> bool:
     """Whether values can be compared, or stand for one another, without a cast that may fail."""
-    kinds = {_kind(one) for one in values if not isinstance(one.unnest(), exp.Null)}
+    return alike(_kind(one) for one in values if not isinstance(one.unnest(), exp.Null))
+
+
+def alike(types: Iterable[str]) -> bool:
+    """True if values of these types can be compared without a cast that may fail."""
+    kinds = set(types)
     known = "UNKNOWN" not in kinds and "NULL" not in kinds
     return known and (len(kinds) <= 1 or kinds <= {*INTEGERS, *FLOATING} or kinds <= {*INSTANTS})
 

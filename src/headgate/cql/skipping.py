@@ -3,13 +3,14 @@
 Where an operator evaluates an expression that may raise an error, a projection below it evaluates it first, in a form
 that gives null instead, and a filter keeps the rows for which that is not null. What stands above reads columns only:
 
-    π[CAST(k AS INT) AS v] R   =   π[tried.e0 AS v] σ[tried IS NOT NULL] π[*, HEADGATE_TRY(STRUCT(CAST(k AS INT) AS e0))] R
+    π[CAST(k AS INT) AS v] R   =   π[tried.e0 AS v] σ[tried IS NOT NULL] π[*, tried] R
+                                   where tried = HEADGATE_TRY(STRUCT(CAST(k AS INT) AS e0))
 
 The struct tells a value that is null from one that failed. So a row is left out or not by what it is, whatever comes
 with it, and however time is cut into epochs. The rows that a filter leaves out are the stream ERRORS(q).
 
-An operator above a join evaluates pairs, one above an aggregate the rows of groups: there, what is left out is a pair or
-the row of a group. An expression that cannot fail stays as it is, so that all rules still know it.
+An operator above a join evaluates pairs, one above an aggregate the rows of groups: there, what is left out is a pair
+or the row of a group. An expression that cannot fail stays as it is, so that all rules still know it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headgate.cql.infallible import cannot_fail
+from headgate.cql.infallible import INTEGERS, alike, cannot_fail
 from headgate.plan.chains import parsed
 from headgate.plan.derived import fresh, kept
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.left_out import LeftOut, failed, tried
 from headgate.plan.nodes import (
     Aggregate,
+    Equality,
     Exploded,
     Filter,
     Join,
@@ -42,6 +44,7 @@ from headgate.sql import spelled
 
 WIDE = "DECIMAL(20, 0)"
 """The sum of any number of BIGINT fits into Spark's sum of this type."""
+
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
@@ -132,23 +135,26 @@ class _Rewriting:
 
     def _join(self, node: Join) -> Relation | None:
         """Each side without the rows whose own keys fail, then the pairs for which the condition evaluates."""
-        left, ours = self._as_columns(node.left, [one.left for one in node.equalities], "ON", names(node.right))
-        right, theirs = self._as_columns(node.right, [one.right for one in node.equalities], "ON", names(left))
-        equalities = tuple(
-            replace(one, left=mine, right=other)
-            for one, mine, other in zip(node.equalities, ours, theirs, strict=True)
-        )
-        pairs: Relation = replace(node, left=left, right=right, equalities=equalities)
-        parts = [] if node.condition is None else conjuncts(node.condition)
+        compared = [_compared(one) for one in node.equalities]
+        equal = [one for one in compared if isinstance(one, Equality)]
+        parts = [one for one in compared if isinstance(one, Expression)]
+        parts += [] if node.condition is None else conjuncts(node.condition)
+        left, ours = self._as_columns(node.left, [one.left for one in equal], "ON", names(node.right))
+        right, theirs = self._as_columns(node.right, [one.right for one in equal], "ON", names(left))
+        sides = zip(equal, ours, theirs, strict=True)
         safe = [part for part in parts if cannot_fail(part.sql, _types(node))]
-        if len(safe) < len(parts):
-            whole = replace(pairs, condition=conjunction(safe) if safe else None)
-            risky = conjunction([part for part in parts if part not in safe])
-            pairs = kept(whole, names(node)) if names(whole) != names(node) else whole
-            pairs = self._filter(Filter(pairs, risky), "ON") or pairs
-        if pairs == node:
+        join = replace(
+            node,
+            left=left,
+            right=right,
+            equalities=tuple(replace(one, left=mine, right=other) for one, mine, other in sides),
+            condition=conjunction(safe) if safe else None,
+        )
+        if len(safe) == len(parts) and join == node:
             return None
-        return kept(pairs, names(node)) if names(pairs) != names(node) else pairs
+        pairs = kept(join, names(node)) if names(join) != names(node) else join
+        risky = [part for part in parts if part not in safe]
+        return self._filter(Filter(pairs, conjunction(risky)), "ON") if risky else pairs
 
     def _aggregate(self, node: Aggregate) -> Relation | None:
         """Keys and arguments are evaluated below, and sums that could overflow in a wider type."""
@@ -179,7 +185,9 @@ class _Rewriting:
             within = f"DISTINCT {wide}" if call.distinct else wide
             value = Expression(wide, WIDE, argument.columns)
             calls.append(
-                replace(call, name=total, function="sum", sql=f"SUM({within})", type="DECIMAL(30, 0)", arguments=(value,))
+                replace(
+                    call, name=total, function="sum", sql=f"SUM({within})", type="DECIMAL(30, 0)", arguments=(value,)
+                )
             )
             total_column, read = spelled(total), _lower([total])
             if call in sums:
@@ -187,9 +195,7 @@ class _Rewriting:
                 continue
             count = fresh(f"{call.name}_count", taken)
             counted = f"DISTINCT {argument.sql}" if call.distinct else argument.sql
-            calls.append(
-                replace(call, name=count, function="count", sql=f"COUNT({counted})", type="BIGINT")
-            )
+            calls.append(replace(call, name=count, function="count", sql=f"COUNT({counted})", type="BIGINT"))
             quotient = f"CAST({total_column} AS DOUBLE) / NULLIF({spelled(count)}, 0)"
             items[call.name] = Expression(quotient, "DOUBLE", read | _lower([count]))
         wider = replace(node, calls=tuple(calls))
@@ -218,6 +224,23 @@ def _types(node: Relation) -> dict[str, str]:
     return {column.name: column.type for column in node.columns}
 
 
+def _compared(equality: Equality) -> Equality | Expression:
+    """An equality whose sides can be compared; one that has to be evaluated pair by pair as a condition.
+
+    Spark casts a text that is compared with a whole number.
+    """
+    kinds = equality.left.type, equality.right.type
+    if alike(kinds) or "UNKNOWN" in kinds:
+        return equality
+    if "STRING" in kinds and not {*INTEGERS}.isdisjoint(kinds):
+        return replace(equality, left=_as_number(equality.left), right=_as_number(equality.right))
+    return Expression(equality.sql, "BOOLEAN", equality.left.columns | equality.right.columns)
+
+
+def _as_number(side: Expression) -> Expression:
+    return side if side.type != "STRING" else Expression(f"CAST({side.sql} AS BIGINT)", "BIGINT", side.columns)
+
+
 def _evaluated(call: Call) -> list[Expression]:
     """What an aggregate evaluates of each row: its condition, and its arguments where that holds."""
     condition = _condition(call)
@@ -225,7 +248,9 @@ def _evaluated(call: Call) -> list[Expression]:
 
 
 def _condition(call: Call) -> Expression | None:
-    return None if call.condition is None else Expression(call.condition, "BOOLEAN", reads(call.condition) or frozenset())
+    return (
+        None if call.condition is None else Expression(call.condition, "BOOLEAN", reads(call.condition) or frozenset())
+    )
 
 
 def _where(condition: Expression | None) -> Callable[[Expression], Expression]:

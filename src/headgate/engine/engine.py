@@ -216,9 +216,9 @@ class Engine:
         """Go on until `stop()` is called, or until the given condition holds.
 
         A source that cannot be read, a full disk or a sink that is down is waited for. A query that fails is restarted
-        from where it was; if it fails time and again, it stands still. `tell` hears of it. If all queries stand still, the
-        run ends with their error, unless the engine is served or was started by `start`. What was never right is an
-        error: a disk that could never be written to, or no source that could ever be read.
+        from where it was; if it fails time and again, it stands still. `tell` hears of it. If all queries stand still,
+        the run ends with their error, unless the engine is served or was started by `start`. What was never right is
+        an error: a disk that could never be written to, or no source that could ever be read.
         """
         self._running.run(until, tell)
 

@@ -43,6 +43,7 @@ def last_rows(core: Core, query: str) -> list[dict[str, Any]]:
 def with_errors(core: Core, query: str, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows that were left out, the first ones with the error that each raises: it is evaluated once more by itself."""
     left_out = core.catalog.query(query).left_out
+    keeper(core, query)
     found = [row | {"error": _error(core, left_out, row)} for row in rows[:MESSAGES]]
     return [*found, *rows[MESSAGES:]]
 

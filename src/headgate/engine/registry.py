@@ -144,10 +144,14 @@ class Registry:
     def _keep_errors(self, definition: Definition) -> None:
         """What a query leaves out is kept by another query, which comes, changes and goes with it."""
         catalog = self.core.catalog
-        for said, following, *_ in compile_statements(_errors_statement(definition, catalog), catalog):
-            self.carry_out(following)
-            self._remember(said, following, "cql")
-            self.folders_left |= isinstance(following, Dropped | Altered)
+        allowed, catalog.permissions = catalog.permissions, None  # it follows from what was allowed
+        try:
+            for said, following, *_ in compile_statements(_errors_statement(definition, catalog), catalog):
+                self.carry_out(following)
+                self._remember(said, following, "cql")
+                self.folders_left |= isinstance(following, Dropped | Altered)
+        finally:
+            catalog.permissions = allowed
 
     def _take_back_early(self, definition: Definition) -> None:
         """Before a query ends, let its sink hold what is settled and nothing else.

@@ -84,7 +84,9 @@ class Why:
         lines += [f"  {line}" if number else f"it stands still: {line}" for number, line in enumerate(self._trouble())]
         if self.skipped:
             rows = "row was" if self.skipped == 1 else "rows were"
-            lines.append(f"{self.skipped} {rows} left out, because they could not be evaluated: see ERRORS({self.query})")
+            lines.append(
+                f"{self.skipped} {rows} left out, because they could not be evaluated: see ERRORS({self.query})"
+            )
         if self.held_by:
             since = "" if self.since_s is None else f", last heard of {self.since_s:.1f} s ago"
             lines += [f"held back by {self.held_by}{since}", f"  because {self.cause}"]

@@ -1,6 +1,7 @@
 """What a query with ON ERROR SKIP leaves out: rows of a relation for which an expression raises an error.
 
-The rewrite that leaves them out is `cql.skipping`. What is left out in several places of a plan is one stream, ERRORS(q).
+The rewrite that leaves them out is `cql.skipping`. What is left out in several places of a plan is one stream,
+ERRORS(q).
 """
 
 from __future__ import annotations

@@ -173,8 +173,7 @@ ERRORS = _route(
                 "row": '{"shop":"b","amount":"seven"}',
                 "expression": "CAST(amount AS INT)",
                 "operator": "select list",
-                "error": "[CAST_INVALID_INPUT] The value 'seven' of the type \"STRING\" cannot be cast to \"INT\" because "
-                "it is malformed",
+                "error": '[CAST_INVALID_INPUT] The value \'seven\' of the type "STRING" cannot be cast to "INT"',
             }
         ],
     }

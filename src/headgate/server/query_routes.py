@@ -85,11 +85,10 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         return Response(written(page, running), media_type="application/json")
 
     @routes.get("/queries/{name}/errors", **examples.ERRORS)
-    async def errors(
-        name: str, after: After = None, limit: Annotated[int, Query(ge=1)] = limits.page_rows
-    ) -> Response:
+    async def errors(name: str, after: After = None, limit: Annotated[int, Query(ge=1)] = limits.page_rows) -> Response:
         """Give a page of the rows that a query with ON ERROR SKIP has left out. The first ones have their error."""
         owner = engine.query(name).name
+        engine.errors(owner, ())  # refused here if it leaves nothing out
         running = engine.query(errors_name(owner))
         position = position_in(running, after)
         page = await office.look(page_of, running, position, min(limit, limits.most_page_rows), limits)

@@ -1,8 +1,8 @@
 """ON ERROR SKIP, as the reference means it: a row that cannot be evaluated is left out, as if a condition ruled it out.
 
-Each SELECT is rewritten for DuckDB, whose TRY gives null where an expression raises an error. Conditions are tried. The
-rows that they keep must give a value for each expression of the select list, or where rows are grouped, for the keys and
-for the arguments of aggregates; then the rows of the groups must, for what stands above the aggregates.
+Each SELECT is rewritten for DuckDB, whose TRY gives null where an expression raises an error. Conditions are tried.
+The rows that they keep must give a value for each expression of the select list, or where rows are grouped, for the
+keys and for the arguments of aggregates; then the rows of the groups must, for what stands above the aggregates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def _select(select: exp.Select) -> exp.Select:
         if join.args.get("on") is not None:
             join.set("on", _tried(join.args["on"]))
     for call in [one for one in select.find_all(exp.Filter) if one.find_ancestor(exp.Select) is select]:
-        for argument in [one for given in call.this.iter_expressions() for one in _values(given)]:  # DuckDB evaluates it
+        for argument in [
+            one for given in call.this.iter_expressions() for one in _values(given)
+        ]:  # DuckDB evaluates it
             argument.replace(exp.Case(ifs=[exp.If(this=call.expression.this.copy(), true=argument.copy())]))
     items = [item.unalias() for item in select.expressions]
     grouped = bool(select.args.get("group")) or any(map(has_aggregate, [*items, select.args.get("having")]))
@@ -58,7 +60,7 @@ def _of_windows(items: Iterable[exp.Expression]) -> list[exp.Expression]:
     for item in items:
         windows = list(item.find_all(exp.Window))
         if not windows:
-            found += [] if isinstance(item, exp.Star) or isinstance(item, exp.Column) else [item]
+            found += [] if isinstance(item, exp.Star | exp.Column) else [item]
         for window in windows:
             order = window.args.get("order")
             found += [*window.this.iter_expressions(), *(window.args.get("partition_by") or [])]
@@ -108,7 +110,10 @@ def _above_groups(select: exp.Select) -> exp.Select:
     names = [item.alias_or_name for item in select.expressions]
     items = [item.unalias().copy().transform(replaced) for item in select.expressions]
     outer = exp.Select(
-        expressions=[exp.alias_(item.copy(), name, quoted=True) if name else item for item, name in zip(items, names, strict=True)]
+        expressions=[
+            exp.alias_(item.copy(), name, quoted=True) if name else item
+            for item, name in zip(items, names, strict=True)
+        ]
     )
     conditions = [_evaluates(items)]
     conditions += [_tried(having.this.copy().transform(replaced))] if having is not None else []
@@ -116,6 +121,8 @@ def _above_groups(select: exp.Select) -> exp.Select:
         if select.args.get(clause):
             outer.set(clause, select.args.pop(clause))
     select.set("expressions", [exp.alias_(tree.copy(), name) for name, tree in named.values()])
-    outer.set("from_", exp.From(this=exp.Subquery(this=select.copy(), alias=exp.TableAlias(this=exp.to_identifier("groups")))))
+    outer.set(
+        "from_", exp.From(this=exp.Subquery(this=select.copy(), alias=exp.TableAlias(this=exp.to_identifier("groups"))))
+    )
     outer.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))
     return outer
