@@ -61,8 +61,13 @@ ANSWERS: dict[str, tuple[str, list[tuple[Any, ...]], int]] = {
     ),
     "wide": (
         f"SELECT ISTREAM(g, SUM(n * {BIG}) AS t, AVG(n * {BIG}) AS a) FROM s [RANGE 1] GROUP BY g",
-        [(1, "a", BIG, BIG), (3, "a", 2 * BIG, 2 * BIG), (4, "a", None, None), (5, "b", 2 * BIG, 2 * BIG)]
-        + [(7, "a", BIG, BIG)],
+        [
+            (1, "a", BIG, BIG),
+            (3, "a", 2 * BIG, 2 * BIG),
+            (4, "a", None, None),
+            (5, "b", 2 * BIG, 2 * BIG),
+            (7, "a", BIG, BIG),
+        ],
         3,  # two products, and the group at 2, whose sum is no BIGINT
     ),
     "paired": (
