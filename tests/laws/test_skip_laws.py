@@ -103,6 +103,10 @@ def joined(draw: st.DrawFn, window: str) -> str:
     name = "C" if other.startswith("T") else "E"
     one, two = draw(values("x.B")), draw(values(f"y.{name}"))
     on = draw(st.sampled_from(["x.A = y.A", f"{one} = y.A", f"x.A = y.A And {one} > {two}", f"{one} > {two}"]))
+    if draw(st.booleans()):  # three inputs, whose joins may be one sum or take another order
+        return (
+            f"Select x.A, {two} As v From S{window} x, {other}, T [Range 2] z Where {on} And z.A = x.A And {one} > z.C"
+        )
     kind = draw(st.sampled_from(["Join", "Join", "Left Join"]))
     return f"Select x.A, {two} As v From S{window} x {kind} {other} On {on}"
 
