@@ -288,3 +288,51 @@ def test_what_cannot_fail_stays_as_it_is(duck: None) -> None:
 def test_which_expressions_cannot_fail(sql: str, safe: bool) -> None:
     types = {"k": "STRING", "a": "INT", "b": "BIGINT", "d": "DOUBLE", "at": "TIMESTAMP"}
     assert cannot_fail(sql, types) is safe
+
+
+TWO_STREAMS = "CREATE STREAM s (k INT, g STRING); CREATE STREAM t (v INT, g STRING);"
+SHARING = {
+    "a": "SELECT g, MAX(k * 1000000000) AS m, COUNT(*) AS c FROM s [RANGE 4 SLIDE 2] GROUP BY g",
+    "b": "SELECT ISTREAM(x.k, y.v) FROM s [NOW] x, t [RANGE 3] y WHERE x.g = y.g AND x.k * 1000000000 > y.v",
+    "d": "SELECT DISTINCT g, k * 1000000000 AS w FROM s [RANGE 3]",
+}
+
+
+@pytest.mark.parametrize(
+    "setting", ["", "SET low_level = 'on';"]
+)
+def test_beside_queries_that_share(duck: None, tmp_path: Path, setting: str) -> None:
+    """Queries come, change and go with what they leave out, in one line of the journal, also where parts are shared."""
+
+    def fed(engine: Engine, first: int) -> None:
+        for at in range(first, first + 3):
+            engine.push("s", [(at, (at % 5, "ab"[at % 2])), (at, (2, "a"))])
+            engine.push("t", [(at, (at % 3, "ab"[at % 2])), (at, (1, "a"))])
+            engine.advance(at)
+
+    def all_results(engine: Engine) -> dict[str, Counter[str]]:
+        return {
+            one.name: Counter(f"{each.at} {each.sign} {each.row}" for each in one.results()) for one in engine.queries()
+        }
+
+    found = []
+    for said in (setting, "SET sharing = 'off';"):
+        directory = tmp_path / f"state-{len(found)}"
+        engine = engine_on_duckdb(directory)
+        engine.execute(said + TWO_STREAMS)
+        for number in "12":
+            for name, query in SHARING.items():
+                engine.execute(f"CREATE QUERY {name}{number} AS {query} ON ERROR SKIP")
+        fed(engine, 1)
+        with killed(engine, directory) as engine:
+            fed(engine, 4)
+            for name, query in SHARING.items():
+                engine.execute(f"ALTER QUERY {name}1 AS {query} ON ERROR SKIP")
+            engine.execute("DROP QUERY b2; DROP QUERY d2")
+            fed(engine, 7)
+        with engine_on_duckdb(directory) as engine:
+            fed(engine, 10)
+            found.append(all_results(engine))
+    assert found[0] == found[1]
+    assert len(found[0]) == 8
+    assert all(found[0].values())

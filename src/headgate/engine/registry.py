@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, assert_never
 
@@ -335,6 +336,8 @@ class Registry:
         except Exception:
             core.catalog.queries.pop(query.name.lower(), None)
             raise
+        if core.catalog.owner_of_errors(query.name) is not None:
+            query = replace(query, sharing=False)  # it comes in one line of the journal with the other
         relations = {relation.name for relation in core.catalog.relations.values()}
         read = {source.name for source in sources(query.plan)}
         whole = frozenset(relations & read)
