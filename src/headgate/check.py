@@ -34,6 +34,7 @@ from headgate.log.journal import Journal
 from headgate.permissions import READING, permissions
 from headgate.spark.connectors import is_missing
 from headgate.spark.failures import reason_of
+from headgate.spark.session import SessionFunctions
 from headgate.sql import ddl
 
 
@@ -43,7 +44,8 @@ def problems(
     """Give the errors of a script's statements, in their order; without a session, those that need no Spark."""
     catalog = Catalog()
     catalog.permissions = permissions(allow)
-    catalog.closed = session is None or not _functions(session)
+    if session is not None:
+        catalog.session_functions = SessionFunctions(session)
     shapes: dict[str, StructType] = {}
     try:
         parts = _statements(text, origin, catalog)
@@ -63,11 +65,6 @@ def _statements(text: str, origin: str, catalog: Catalog) -> Iterable[tuple[Plac
     if not may_hold_gsql(text, origin=origin):
         return [(place, "cql") for place in script.spans(text, origin)]
     return ((one.place, one.language) for one in statements(text, lambda: catalog.settings.dialect, origin))
-
-
-def _functions(session: SparkSession) -> bool:
-    """Whether the session may know functions that are not Spark's own."""
-    return bool(session.sql("SHOW USER FUNCTIONS").count())
 
 
 def _moved(error: UserError, whole: Place) -> UserError:

@@ -431,7 +431,6 @@ def explain(
     from headgate.cql.definitions import Explanation
 
     catalog = Catalog()
-    catalog.closed = True  # no function can have been registered
     definitions = compile_script(read_script(script), catalog, str(script))
     chosen = [catalog.query(query)] if query is not None else list(catalog.queries.values())
     if query is None:

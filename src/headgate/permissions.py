@@ -1,4 +1,4 @@
-"""Permissions: which functions no text may call, and which connectors and places the texts of one engine may use.
+"""Permissions: which connectors and places the texts of one engine may use.
 
 An operator's script may use every connector. An engine or a single call that was given `allow` takes texts from people
 who may only ask: they reach the connectors and places that are named, and nothing else.
@@ -8,9 +8,8 @@ who may only ask: they reach the connectors and places that are named, and nothi
     webhook=https://example.org/hooks
     nothing                       no connector at all
 
-Functions are another matter: an answer must follow from its input and from nothing else, whoever asks. So functions
-that are not deterministic, that run other code or that read files, hosts or the environment are refused always. This
-module decides; it reads no text and starts nothing.
+Which functions a text may call is another matter, for it does not depend on who asks: see `sql.functions`. This module
+decides; it reads no text and starts nothing.
 """
 
 from __future__ import annotations
@@ -23,67 +22,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from headgate.errors import Place, UserError, nearest, quoted
-
-# functions
-
-TIMES = (
-    "ELEMENT_TIME is the timestamp of a stream's tuple; CURRENT_TIME, in a query over a stream [NOW], is the instant "
-    "of the answer."
-)
-CHANCE = (
-    "Compute it from the row, such as XXHASH64(a, b) or SHA2(CONCAT_WS('/', a, b), 256), or let the source send it."
-)
-PLACES = "ELEMENT_TIME and the columns of a stream say what is known of a tuple."
-OUTSIDE = "Register a function in Python: engine.register_function(name, function)."
-WHO = "Write the value as a literal."
-
-NOT_DETERMINISTIC: Mapping[str, str] = {
-    **dict.fromkeys(
-        """curdate current_date current_datetime current_time current_timestamp getdate localtime localtimestamp now
-        sysdate systimestamp utc_date utc_time utc_timestamp""".split(),
-        TIMES,
-    ),
-    **dict.fromkeys(
-        """kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double
-        kll_sketch_agg_float kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float""".split(),
-        "PERCENTILE and APPROX_PERCENTILE give the same answer for the same rows.",
-    ),
-    **dict.fromkeys("gen_random_uuid rand randn random randstr shuffle uniform uuid".split(), CHANCE),
-    **dict.fromkeys("monotonically_increasing_id spark_partition_id".split(), PLACES),
-}
-"""Functions that give another value each time they are called, and what to write instead."""
-
-LEAVES_SQL: Mapping[str, str] = {
-    **dict.fromkeys("java_method reflect try_reflect".split(), OUTSIDE),
-    **dict.fromkeys(
-        "identifier ai_query http_request read_files read_kafka python_worker_logs secret try_secret".split(), OUTSIDE
-    ),
-    **dict.fromkeys("input_file_block_length input_file_block_start input_file_name".split(), PLACES),
-    **dict.fromkeys(
-        "from_protobuf to_protobuf".split(),
-        "It reads a descriptor from a file. Decode the messages before they come in: VALUE AS.",
-    ),
-    **dict.fromkeys(
-        """current_catalog current_database current_path current_role current_schema current_user session_user user
-        version getvariable""".split(),
-        WHO,
-    ),
-}
-"""Functions that run other code, or read files, hosts or the environment."""
-
-FILE_OPTIONS = ("avroschemaurl", "rowvalidationxsdpath")
-"""Options of FROM_AVRO and FROM_XML that name a file to read."""
-
-
-def refused_function(name: str) -> tuple[str, str] | None:
-    """Why no text may call a function, and what to write instead; None if texts may call it."""
-    if name in NOT_DETERMINISTIC:
-        return f"{name.upper()} gives another value each time it is called", NOT_DETERMINISTIC[name]
-    if name in LEAVES_SQL:
-        return f"{name.upper()} reaches beyond the query", LEAVES_SQL[name]
-    return None
-
+from headgate.errors import Place, UserError, quoted
 
 # connectors
 
@@ -282,13 +221,6 @@ class Permissions:
                 raise UserError(
                     "not-allowed", f'this text may not set option "{option}" of VALUE AS', place=place, hint=HINT
                 )
-
-    def check_called(self, functions: Iterable[str], known: Iterable[str], place: Place | None) -> None:
-        """Refuse functions that are neither Spark's own nor registered with the engine."""
-        for name in sorted(set(functions) - set(known)) if self.restricted else ():
-            raise UserError(
-                "not-allowed", f'this text may not call "{name}"', place=place, hint=nearest(name, known) or HINT
-            )
 
 
 HINT = "The operator decides: Engine(allow=...), headgate run --allow, headgate serve --allow."

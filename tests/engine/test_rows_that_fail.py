@@ -298,9 +298,7 @@ SHARING = {
 }
 
 
-@pytest.mark.parametrize(
-    "setting", ["", "SET low_level = 'on';"]
-)
+@pytest.mark.parametrize("setting", ["", "SET low_level = 'on';"])
 def test_beside_queries_that_share(duck: None, tmp_path: Path, setting: str) -> None:
     """Queries come, change and go with what they leave out, in one line of the journal, also where parts are shared."""
 

@@ -228,7 +228,6 @@ def _cql(definition: object) -> str:
 @cache
 def complaint(mistake: str) -> str:
     catalog = deepcopy(catalog_with_queries())
-    catalog.closed = True
     try:
         compile_script(mistake, catalog)
     except UserError as error:

@@ -8,7 +8,7 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.errors import UserError
-from headgate.plan.chains import parsed
+from headgate.sql.reading import parsed
 
 
 @pytest.mark.parametrize("column", ["load", "cache", "comment", "set", "use"])

@@ -6,6 +6,7 @@ meaning.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -44,8 +45,8 @@ class Catalog:
         """Names of functions from outside that are aggregates. All others are taken for scalar functions."""
         self.outside: set[str] = set()
         """Names of functions in Python that were registered with the engine."""
-        self.closed = False
-        """True if only Spark's own functions and those known here can be called. Otherwise Spark decides."""
+        self.session_functions: Container[str] = frozenset()
+        """Functions that the user has registered with the Spark session. Restricted texts may not call them."""
         self.permissions: Permissions | None = EVERYTHING
         """What texts may use; None while statements of before a restart are read, which were allowed at the time."""
         self.settings = Settings()

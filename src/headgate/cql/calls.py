@@ -16,17 +16,36 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
 from headgate.catalog.catalog import Catalog
-from headgate.cql.functions import BUILT_IN
 from headgate.errors import Place, UserError, nearest
-from headgate.permissions import FILE_OPTIONS, refused_function
-from headgate.plan.chains import parsed
 from headgate.plan.expressions import Call, Expression
 from headgate.plan.left_out import TRIED
 from headgate.plan.nodes import Node, children
 from headgate.sql import BARE
+from headgate.sql.functions import COMPUTES, REFUSED
+from headgate.sql.printer import is_type
+from headgate.sql.reading import parsed
 
-WITH_OPTIONS = ("from_avro", "to_avro", "from_xml", "to_xml", "schema_of_xml", "schema_of_avro")
+READING_TEXTS = frozenset(
+    """
+    from_avro from_csv from_json from_xml schema_of_avro schema_of_csv schema_of_json schema_of_xml to_avro to_csv
+    to_json to_xml
+    """.split()
+)
 """Functions that take options, some of which name files."""
+
+OPTIONS = frozenset(
+    """
+    allowbackslashescapinganycharacter allowcomments allownonnumericnumbers allownumericleadingzeros allowsinglequotes
+    allowunquotedcontrolchars allowunquotedfieldnames arrayelementname attributeprefix chartoescapequoteescaping
+    columnnameofcorruptrecord comment compression dateformat datetimerebasemode declaration delimiter dropfieldifallnull
+    emptyvalue encoding escape escapequotes excludeattribute ignoreleadingwhitespace ignorenamespace ignorenullfields
+    ignoresurroundingspaces ignoretrailingwhitespace linesep locale maxcharspercolumn maxcolumns mode multiline
+    nanvalue negativeinf nullvalue positiveinf prefersdecimal prefersdate preferdate primitivesasstring quote quoteall
+    recursivefieldmaxdepth roottag rowtag sep timestampformat timestampntzformat timezone treatemptyvaluesasnulls
+    unescapedquotehandling validatename valuetag wildcardcolname
+    """.split()
+)
+"""The options that texts may give these functions: how a text is written, and nothing that names a file."""
 
 PARAMETER = "parameter"
 """What stands for a parameter of a query until it is compiled."""
@@ -43,7 +62,7 @@ NOT_CALLED = frozenset(
 )
 """Words that may stand before a parenthesis without being functions, or that Spark's parser handles itself."""
 
-KNOWN = BUILT_IN | NOT_CALLED
+KNOWN = COMPUTES | NOT_CALLED
 SPELLED = {
     "rand": ("random",),
     "uuid": ("gen_random_uuid",),
@@ -64,39 +83,43 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
     names = {name for text in texts for name in called_functions(text)}
     for name in sorted(names):
         refuse(name, place)
-    if TRYING[0] in names:
-        raise UserError("no-such-function", f'there is no function "{TRYING[0]}"', place=place_of(TRYING[0], place))
     for text in texts:
         lowered = text.lower()
-        if any(f"{name}(" in lowered for name in WITH_OPTIONS):
-            _check_options(text, place)
+        if any(name in lowered for name in READING_TEXTS):
+            _check_reading(text, place)
         if "aes_encrypt(" in lowered:
             _check_encryption(text, place)
         if any(word in lowered for word in TODAY):
             _check_instants(text, temporal_columns(plan), place)
     known = KNOWN | {PARAMETER} | {name.lower() for name in (*catalog.functions, *catalog.outside, *catalog.aggregates)}
-    unknown = sorted(names - known)
-    for name in unknown:
-        if catalog.permissions.restricted or catalog.closed:
+    for name in sorted(names - known):
+        if catalog.permissions.restricted or name not in catalog.session_functions:
             hint = nearest(name, sorted(known)) or "engine.register_function makes a function in Python known."
             raise UserError(
                 "no-such-function", f'there is no function "{name}"', place=place_of(name, place), hint=hint
             )
 
 
+def refuse_called(tree: exp.Expression, place: Place) -> None:
+    """Refuses an expression, as it was read, that calls a function which no query may call."""
+    for node in tree.find_all(exp.Func):
+        refuse(node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower(), place)
+
+
 def refuse(name: str, place: Place) -> None:
     """Refuses a function that no query may call, such as one that gives another value each time."""
-    refused = refused_function(name)
-    if refused is not None:
-        message, hint = refused
-        code = "not-deterministic" if "another value" in message else "function-refused"
-        raise UserError(
-            code,
-            message,
-            place=place_of(name, place),
-            detail="An answer must follow from the tuples, and from nothing else.",
-            hint=hint,
-        )
+    refused = REFUSED.get(name)
+    if refused is None:
+        return
+    undetermined = refused.kind == "undetermined"
+    why = "gives another value each time it is called" if undetermined else "reaches beyond the query"
+    raise UserError(
+        "not-deterministic" if undetermined else "function-refused",
+        f"{name.upper()} {why}",
+        place=place_of(name, place),
+        detail="An answer must follow from the tuples, and from nothing else.",
+        hint=refused.hint,
+    )
 
 
 def place_of(name: str, place: Place, literal: bool = False) -> Place:
@@ -167,25 +190,56 @@ def _trees(sql: str, kinds: Iterable[str]) -> Iterator[exp.Expression]:
             yield node
 
 
-def _check_options(sql: str, place: Place) -> None:
-    """Refuse options that are not a MAP of literals, or that name a file."""
-    for node in _trees(sql, WITH_OPTIONS):
+def _check_reading(sql: str, place: Place) -> None:
+    """Refuse schemas that are no literals, and options that are not on the list, of functions that read texts."""
+    for node in _trees(sql, READING_TEXTS):
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
         arguments = list(node.iter_expressions())
-        for options in arguments[1:] if name.startswith("schema_of") else arguments[2:]:
-            values = list(options.find_all(exp.Literal))
-            parts = [
-                part for part in options.walk() if not isinstance(part, exp.Literal | exp.Map | exp.VarMap | exp.Array)
-            ]
-            spelled = [value.name.lower() for value in values if value.is_string]
-            if parts or any(option in FILE_OPTIONS for option in spelled):
+        schema = arguments[1:2] if name in ("from_csv", "from_json", "from_xml") else []
+        options = arguments[1:] if name.startswith(("schema_of", "to_")) and name != "to_avro" else arguments[2:]
+        if not all(map(_is_schema, schema)):
+            raise UserError(
+                "function-refused",
+                f"{name.upper()} takes its columns as a text, such as 'a INT, b STRING'",
+                place=place_of(name, place),
+                hint="SCHEMA_OF_JSON and its kin may stand there too, around a text.",
+            )
+        for given in options:
+            if not _are_options(given):
                 raise UserError(
                     "function-refused",
-                    f"{name.upper()} may read a file by these options",
+                    f"{name.upper()} takes other options",
                     place=place_of(name, place),
-                    hint="Options stand in MAP('name', 'value'), as literals, without avroSchemaUrl and "
-                    "rowValidationXSDPath.",
+                    detail="Some options of Spark name files to read.",
+                    hint="Options stand in MAP('name', 'value'), as texts, and say how a value is written: "
+                    "MAP('timestampFormat', 'dd/MM/yyyy').",
                 )
+
+
+def _is_schema(tree: exp.Expression) -> bool:
+    """Whether it is a text of columns or of a type that we can read, or a schema that Spark finds in a text."""
+    if isinstance(tree, exp.Literal) and tree.is_string:
+        return any(is_type(text) for text in (tree.name, f"STRUCT<{tree.name}>"))
+    inferred = isinstance(tree, exp.Anonymous) and tree.name.lower().startswith("schema_of_")
+    return inferred and all(
+        isinstance(part, exp.Literal | exp.Map | exp.VarMap | exp.Array) for part in tree.expressions
+    )
+
+
+def _are_options(tree: exp.Expression) -> bool:
+    """Whether it is a MAP of texts whose names are on the list."""
+    match tree:
+        case exp.VarMap() | exp.Map():
+            keys, values = tree.args.get("keys"), tree.args.get("values")
+            named, said = [part.expressions if isinstance(part, exp.Array) else [] for part in (keys, values)]
+            return (
+                bool(named)
+                and len(named) == len(said)
+                and all(isinstance(one, exp.Literal) for one in (*named, *said))
+                and all(one.name.lower() in OPTIONS for one in named)
+            )
+        case _:
+            return False
 
 
 def _check_encryption(sql: str, place: Place) -> None:

@@ -31,6 +31,7 @@ from headgate.cql import calls, constraints, families, groups, into, languages, 
 from headgate.cql.binder import bind
 from headgate.cql.languages import Language
 from headgate.cql.skipping import skipping
+from headgate.cql.trees import has_subquery
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.gsql.translate import InCql, sql_value, translated
 from headgate.plan.expressions import INTEGRAL, Expression
@@ -43,6 +44,7 @@ from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
 from headgate.sql import Column, signature, spelled
 from headgate.sql import name as column_name
+from headgate.sql.printer import printed
 from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
 
@@ -323,6 +325,10 @@ def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> 
             return _define(tree, text, catalog, origin)
         except RecursionError:
             raise script.too_deep(Place(text, tree.meta["start"], tree.meta["end"], origin)) from None
+        except UserError as error:
+            if error.place is None:  # of what was printed only the statement is known
+                error.place = Place(text, tree.meta["start"], tree.meta["end"], origin)
+            raise
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -379,7 +385,16 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return group
         case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
-            function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
+            if has_subquery(tree.args["body"]):
+                raise UserError(
+                    "foreign-construct",
+                    "a function is an expression, without a subquery",
+                    place=place(tree),
+                    hint="CREATE VIEW names a query.",
+                )
+            if catalog.permissions is not None:
+                calls.refuse_called(tree.args["body"], Place(text, tree.meta["start"], tree.meta["end"], origin))
+            function = Function(tree.name, parameters, printed(tree.args["body"]))
             _check_body(function, catalog, Place(text, tree.meta["start"], tree.meta["end"], origin))
             catalog.add_function(function)
             return function
@@ -428,7 +443,7 @@ def _view(
     place: _Places,
 ) -> View:
     """Bind a view and put it into the catalog. Columns that are given with a type are cast to it."""
-    types = [column.args["kind"].sql("spark") if isinstance(column, exp.ColumnDef) else None for column in columns]
+    types = [printed(column.args["kind"]) if isinstance(column, exp.ColumnDef) else None for column in columns]
     bound = bind(query, text, catalog, place.origin, [column.name for column in columns], types)
     plan = bound.plan
     wanted = tree.args.get("kind")
@@ -928,7 +943,7 @@ def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> 
 
 def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     columns = tuple(
-        Column(column.name, column.args["kind"].sql("spark"), column.args.get("order"), _check(column, place))
+        Column(column.name, printed(column.args["kind"]), column.args.get("order"), _check(column, place))
         for column in tree.args["columns"]
     )
     _check_order(tree, columns, place)
@@ -950,7 +965,7 @@ def _check(written: exp.ColumnDef, place: _Places) -> str | None:
     check = written.args.get("check")
     if check is None:
         return None
-    own, kind, condition = written.name, written.args["kind"].sql("spark"), check.this.copy()
+    own, kind, condition = written.name, printed(written.args["kind"]), check.this.copy()
     named = column_name(own)
     for column in condition.find_all(exp.Column):
         if column.table or column.name.lower() != own.lower():
@@ -961,7 +976,7 @@ def _check(written: exp.ColumnDef, place: _Places) -> str | None:
                 detail="A CHECK is of the values of its own column.",
             )
         column.set("this", exp.to_identifier(own, quoted=named != own))
-    sql = condition.sql("spark")
+    sql = printed(condition)
     if kind in REAL or not is_cheap(Expression(f"NOT ({sql})", "BOOLEAN", frozenset()), {own.lower(): kind}):
         values = "'a', 'b'" if kind == "STRING" else "1, 5, 60"
         raise UserError(

@@ -22,6 +22,7 @@ from headgate.cql import foreign
 from headgate.cql.statement_grammar import StatementParser
 from headgate.cql.syntax import EarlyAnswers, StreamOf, StreamWindow, WindowedQuery
 from headgate.cql.time_grammar import system_name
+from headgate.sql.dialect import SparkSql
 from headgate.ticks import micros_per
 
 ARITHMETIC = (TokenType.SLASH, TokenType.STAR, TokenType.PLUS, TokenType.DASH, TokenType.MOD)
@@ -35,7 +36,7 @@ class CqlParser(StatementParser):
     """The error inside the brackets behind a stream, if there was one."""
 
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-        **Spark.Parser.FUNCTION_PARSERS,
+        **SparkSql.Parser.FUNCTION_PARSERS,
         **{kind: lambda self, kind=kind: self._parse_stream_of(kind) for kind in STREAM_OPERATORS},
     }
 
@@ -520,7 +521,7 @@ def _length(amount: str, unit: str | None) -> str:
     return amount if unit is None else f"{amount} {unit}S"
 
 
-class Cql(Spark):
+class Cql(SparkSql):
     """The dialect that sqlglot knows under the name `cql`."""
 
     class Tokenizer(Spark.Tokenizer):

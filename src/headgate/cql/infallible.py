@@ -12,7 +12,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from headgate.cql.trees import annotated, type_of
-from headgate.plan.chains import parsed
+from headgate.sql.reading import parsed
 
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 """From the narrowest to the widest."""

@@ -13,6 +13,7 @@ from sqlglot import exp, parse_one
 
 from headgate.catalog import addresses
 from headgate.catalog.catalog import Catalog
+from headgate.cql import calls
 from headgate.cql.dialect import Cql
 from headgate.cql.inputs import CURRENT_TIME, Scope, check_conditions
 from headgate.cql.syntax import StreamOf, StreamWindow
@@ -92,6 +93,8 @@ class Resolver:
     def resolve(self, tree: exp.Expression, scope: Scope, nested: bool = False) -> exp.Expression:
         """Rewrites an expression to the plan's column names; with `nested`, subqueries in it are left for later."""
         self.check_expression(tree, nested)
+        if self.catalog.permissions is not None:
+            calls.refuse_called(tree, self.whole)
         expanded = replaced_by(tree.copy(), self.expanded_call)
 
         def replaced(node: exp.Expression) -> exp.Expression | None:

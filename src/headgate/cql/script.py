@@ -21,6 +21,7 @@ from headgate.cql.statement_grammar import FOREIGN, STATEMENTS
 from headgate.cql.strings import with_strings
 from headgate.cql.trees import balanced, depth
 from headgate.errors import Place, UserError, nearest
+from headgate.sql.nodes import refusal_in_statement
 
 TOKEN = re.compile(r"<Token token_type: \S+, text: (.*?), line: .*>", re.DOTALL)
 EARLY = re.compile(r"\s+EARLY\b", re.IGNORECASE)
@@ -102,8 +103,20 @@ def _statement(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.
         raise UserError("syntax", "this statement cannot be parsed", place=place) from None
     if depth(tree) > MOST_NESTED:
         raise too_deep(place)
+    _refuse_unknown_nodes(tree, place)
     tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
     return tree
+
+
+def _refuse_unknown_nodes(tree: exp.Expression, statement: Place) -> None:
+    """Refuse what is on no list of ours, such as a unit of time that is none: no part of a text is passed on unread."""
+    for node in tree.walk():
+        reason = refusal_in_statement(node)
+        if reason is not None:
+            spans = [part.meta for part in node.walk() if "start" in part.meta]
+            start = min((span["start"] for span in spans), default=statement.start)
+            end = max((span["end"] + 1 for span in spans), default=statement.end)
+            raise UserError("foreign-construct", reason, place=Place(statement.text, start, end, statement.origin))
 
 
 def _refuse_nested(chunk: list[Token], text: str, origin: str) -> None:

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headgate.cql.infallible import INTEGERS, alike, cannot_fail
-from headgate.plan.chains import parsed
 from headgate.plan.derived import fresh, kept
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.left_out import LeftOut, failed, tried
@@ -41,6 +40,8 @@ from headgate.plan.nodes.operator import column_of
 from headgate.plan.rewrites.substitution import conjunction, conjuncts, reads
 from headgate.plan.tree import everywhere
 from headgate.sql import spelled
+from headgate.sql.printer import compared, printed
+from headgate.sql.reading import parsed
 
 WIDE = "DECIMAL(20, 0)"
 """The sum of any number of BIGINT fits into Spark's sum of this type."""
@@ -291,12 +292,13 @@ def _with_columns(expression: Expression, columns: dict[str, Expression]) -> Exp
     tree = parsed(expression.sql)
     assert tree is not None
     holder = exp.Paren(this=tree.copy())
-    for part in [one for one in holder.walk() if one is not holder and one.sql("spark") in columns]:
+    parts = [one for one in holder.walk() if one is not holder and not isinstance(one, exp.Ordered)]
+    for part in [one for one in parts if compared(one) in columns]:
         if part.root() is holder:
-            column = parsed(columns[part.sql("spark")].sql)
+            column = parsed(columns[compared(part)].sql)
             assert column is not None
             part.replace(column.copy())
-    sql = holder.this.sql("spark")
+    sql = printed(holder.this)
     return Expression(sql, expression.type, reads(sql) or expression.columns, None)
 
 
@@ -312,14 +314,14 @@ def _in_windows(texts: Sequence[str], types: dict[str, str]) -> list[str]:
             order = window.args.get("order")
             parts = [*function.iter_expressions(), *(window.args.get("partition_by") or [])]
             parts += [one.this for one in (order.expressions if order is not None else ())]
-            found |= dict.fromkeys(one.sql("spark") for one in parts if not cannot_fail(one.sql("spark"), types))
+            found |= dict.fromkeys(text for text in map(printed, parts) if not cannot_fail(text, types))
     return list(found)
 
 
 def _arguments(text: str, types: dict[str, str]) -> list[str]:
     """The arguments of a function that may fail."""
     tree = parsed(text)
-    arguments = [one.sql("spark") for one in tree.iter_expressions()] if tree is not None else []
+    arguments = list(map(printed, tree.iter_expressions())) if tree is not None else []
     return [one for one in dict.fromkeys(arguments) if not cannot_fail(one, types)]
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.tokens import Token, TokenType
 
 from headgate.cql.syntax import (
@@ -33,6 +32,7 @@ from headgate.cql.syntax import (
     TimeStatement,
 )
 from headgate.errors import nearest
+from headgate.sql.dialect import SparkSql
 
 TIME_STATEMENTS = (
     "SKEW",
@@ -79,7 +79,7 @@ def system_name(schema: exp.Identifier, short: exp.Identifier) -> exp.Identifier
     return name
 
 
-class TimeParser(Spark.Parser):
+class TimeParser(SparkSql.Parser):
     # words
 
     """Parses statements and clauses about time. The dialect builds on it."""

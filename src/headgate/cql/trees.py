@@ -11,12 +11,14 @@ from functools import cache
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from headgate.cql.functions import AGGREGATES
 from headgate.plan.derived import fresh
 from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.nodes import Equality, Filter, Node, Relation
 from headgate.plan.nodes.operator import StreamOperator
 from headgate.sql import is_plain
+from headgate.sql.dialect import SparkSql
+from headgate.sql.functions import AGGREGATES
+from headgate.sql.printer import printed
 
 
 def as_relation(node: Node) -> Relation:
@@ -176,7 +178,7 @@ def annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
     schema = {"t": {name.lower(): kind for name, kind in types.items() if kind != "UNKNOWN"}}
     for column in select.find_all(exp.Column):
         column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
-    annotate_types(select, schema=schema if schema["t"] else None, dialect="spark")
+    annotate_types(select, schema=schema if schema["t"] else None, dialect=SparkSql)
     return select.expressions[0]
 
 
@@ -196,7 +198,7 @@ def connected(condition: exp.Expression) -> Iterator[exp.Expression]:
 def type_of(tree: exp.Expression) -> str:
     """The type of an annotated tree, as Spark writes it."""
     kind = tree.type
-    return "UNKNOWN" if kind is None or kind.this == exp.DataType.Type.UNKNOWN else kind.sql("spark")
+    return "UNKNOWN" if kind is None or kind.this == exp.DataType.Type.UNKNOWN else printed(kind)
 
 
 def _is_pmod(tree: exp.Expression) -> bool:
@@ -262,7 +264,7 @@ def as_expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
         kind = next((kind for name, kind in types.items() if name.lower() == column.lower()), "UNKNOWN")
     if kind == "UNKNOWN" and isinstance(tree, exp.TimestampTrunc | exp.DateTrunc):
         kind = "TIMESTAMP" if isinstance(tree, exp.TimestampTrunc) else "DATE"
-    return Expression(tree.sql("spark"), kind, frozenset(read_columns(tree)), column)
+    return Expression(printed(tree), kind, frozenset(read_columns(tree)), column)
 
 
 def filtered(node: Relation, conditions: list[exp.Expression]) -> Relation:

@@ -30,7 +30,7 @@ from headgate.schedule.group import RunningGroup
 from headgate.schedule.loop import Loop
 from headgate.schedule.query import RunningQuery
 from headgate.sources.inputs import Inputs
-from headgate.spark.session import check_zone
+from headgate.spark.session import SessionFunctions, check_zone
 
 
 class Core:
@@ -50,6 +50,7 @@ class Core:
         self.workspaces = Workspaces(spark, partitions)
         self.permissions = permissions
         self.catalog = Catalog()
+        self.catalog.session_functions = SessionFunctions(spark)
         self.catalog.permissions = None  # they count when the journal has been read
         self.clock = EngineClock(clock)
         self.temporary = directory is None

@@ -7,9 +7,9 @@ stand in the user's text, however they are spaced and quoted there, tell the pla
 from __future__ import annotations
 
 from headgate.catalog.entries import Query
-from headgate.cql.functions import BUILT_IN
 from headgate.errors import Place, UserError, nearest
 from headgate.spark.failures import condition, failure, parameters, reason_of
+from headgate.sql.functions import COMPUTES
 from headgate.ticks import Tick
 
 LEFT_OUT = " \t\r\n`\"'()"
@@ -81,7 +81,7 @@ def _hint(error: Exception) -> str:
     code = condition(error)
     if code.startswith(("UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABLE")):
         name = named.get("routineName", named.get("name", "")).strip("`").split(".")[-1].strip("`")
-        return nearest(name, BUILT_IN) or "engine.register_function makes a function in Python known."
+        return nearest(name, COMPUTES) or "engine.register_function makes a function in Python known."
     if code.startswith("DATATYPE_MISMATCH") and named.get("filter"):
         return "Compare it with something, such as <> 0."
     if code.startswith("DATATYPE_MISMATCH.CAST"):

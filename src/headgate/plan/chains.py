@@ -6,12 +6,10 @@ that are not listed here, columns of other types.
 
 from __future__ import annotations
 
-from functools import cache
-
-import sqlglot
 from sqlglot import exp
 
 from headgate.plan.monotone import DAY, Calendar, Chain, Divided, Floored, Scale, Shift, Steps, Truncated, kind_of
+from headgate.sql.reading import parsed
 from headgate.ticks import MICROSECONDS_PER_UNIT
 
 MONDAY = 4 * DAY
@@ -26,20 +24,6 @@ def chain(sql: str, types: dict[str, str]) -> Chain | None:
         return None  # null where a value does not fit; the tree does not tell it from a cast that fails
     tree = parsed(sql)
     return None if tree is None else _chain(tree, types)
-
-
-@cache
-def parsed(sql: str) -> exp.Expression | None:
-    """The tree of an expression's text; None if it cannot be read. It is shared, and never to be changed.
-
-    The text is read behind SELECT: by itself, one that begins with a column named `load` or `set` would be a statement.
-    """
-    try:
-        found = sqlglot.parse_one(f"SELECT ({sql})", read="spark").expressions[0]
-    except sqlglot.errors.SqlglotError:
-        return None
-    tree: exp.Expression | None = found.this.pop() if isinstance(found, exp.Paren) else None
-    return tree
 
 
 def columns_of(sql: str) -> set[str]:

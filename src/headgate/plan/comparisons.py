@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from headgate.plan.chains import parsed
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.nodes import Join
+from headgate.sql.reading import parsed
 
 
 def comparisons(join: Join) -> tuple[tuple[str, str], ...]:

@@ -16,13 +16,14 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from headgate.plan.chains import microseconds, parsed, whole
+from headgate.plan.chains import microseconds, whole
 from headgate.plan.expressions import Expression
 from headgate.plan.frozen import frozen
 from headgate.plan.monotone import as_number, kind_of
 from headgate.plan.nodes import Exploded, Filter, Join, Needed, Project, Relation, Window
 from headgate.plan.nodes.operator import column_of
 from headgate.plan.spans import Span
+from headgate.sql.reading import parsed
 from headgate.ticks import Tick
 
 

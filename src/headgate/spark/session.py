@@ -58,6 +58,8 @@ CODE_KEPT = 4_000
 TRY = "headgate_try"
 """A function of our sessions alone."""
 
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
 INTERRUPT = "spark.job.interruptOnCancel"
 """Spark's setting that interrupts the tasks of an interrupted job too. Otherwise they keep their core until they look.
 """
@@ -229,6 +231,18 @@ def check_zone(zone: str) -> None:
         hint="spark.conf.set('spark.sql.session.timeZone', 'UTC'), perhaps in spark.newSession(); in CQL, "
         f"FROM_UTC_TIMESTAMP(at, '{zone}') gives the time of day there.",
     )
+
+
+class SessionFunctions:
+    """The functions that a user has registered with a session, by name. Spark is asked for each."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            return False
+        return bool(self._session.sql(f"SHOW USER FUNCTIONS LIKE '{name}'").count())
 
 
 def columns_of(session: SparkSession, ddl: str) -> StructType:

@@ -10,10 +10,10 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, Stream, View
 from headgate.compile import compile_script
-from headgate.cql.functions import AGGREGATES
 from headgate.cql.script import parse
 from headgate.delta.lower import lower
 from headgate.sql import Column, backquoted
+from headgate.sql.functions import AGGREGATES
 from headgate.testing.cases import Case
 from headgate.testing.runner import script
 from headgate.ticks import TimeDomain

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from headgate.plan.chains import parsed
 from headgate.plan.expressions import Expression
+from headgate.sql.reading import parsed
 
 IMMOVABLE = (
     exp.Anonymous,
