@@ -282,12 +282,26 @@ def test_what_cannot_fail_stays_as_it_is(duck: None) -> None:
         ("a IN ('x')", False),
         ("COALESCE(k, '')", True),
         ("COALESCE(a, CAST(k AS INT))", False),
+        ("k LIKE 'a%'", True),
+        ("'abc' LIKE k", False),
         ("mine(a)", False),
     ],
 )
 def test_which_expressions_cannot_fail(sql: str, safe: bool) -> None:
     types = {"k": "STRING", "a": "INT", "b": "BIGINT", "d": "DOUBLE", "at": "TIMESTAMP"}
     assert cannot_fail(sql, types) is safe
+
+
+def test_over_spark_connect_it_is_refused(duck: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with engine_on_duckdb() as engine:
+        engine.execute(NUMBERS)
+        with monkeypatch.context() as connected:
+            connected.setattr("headgate.engine.registry.over_connect", lambda session: True)
+            with pytest.raises(UserError, match="cannot skip errors over Spark Connect"):
+                engine.execute(SKIPS)
+            assert not engine.catalog.queries
+        engine.execute(SKIPS)
+        assert len(engine.queries()) == 2
 
 
 TWO_STREAMS = "CREATE STREAM s (k INT, g STRING); CREATE STREAM t (v INT, g STRING);"
@@ -313,7 +327,7 @@ def test_beside_queries_that_share(duck: None, tmp_path: Path, setting: str) -> 
             one.name: Counter(f"{each.at} {each.sign} {each.row}" for each in one.results()) for one in engine.queries()
         }
 
-    found = []
+    found: list[dict[str, Counter[str]]] = []
     for said in (setting, "SET sharing = 'off';"):
         directory = tmp_path / f"state-{len(found)}"
         engine = engine_on_duckdb(directory)

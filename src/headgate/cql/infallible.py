@@ -21,7 +21,7 @@ INSTANTS = ("DATE", "TIMESTAMP")
 
 COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 CHOICES = (exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least)
-OF_TEXT = (exp.Upper, exp.Lower, exp.Length, exp.Concat, exp.Trim, exp.Like)
+OF_TEXT = (exp.Upper, exp.Lower, exp.Length, exp.Concat, exp.Trim)
 OF_INSTANTS = (exp.Hour, exp.Minute, exp.Second, exp.Year, exp.Month, exp.Day, exp.TimestampTrunc, exp.DateTrunc)
 
 
@@ -69,6 +69,9 @@ def _form_is_safe(tree: exp.Expression) -> bool:
             return _is_rest(tree)
         case exp.TryCast():  # what Spark's CAST is for sqlglot, too
             return bool(tree.args.get("safe")) or _widens(_kind(tree.this), _kind(tree))
+        case exp.Like():
+            pattern = tree.expression
+            return _kind(tree.this) == "STRING" and isinstance(pattern, exp.Literal) and "\\" not in pattern.name
         case exp.Struct() | exp.PropertyEQ() | exp.Alias():
             return True
     if isinstance(tree, COMPARISONS):
