@@ -101,7 +101,7 @@ def shared() -> duckdb.DuckDBPyConnection:
     """
     database = duckdb.connect(":memory:")
     database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
-    database.execute("CREATE MACRO spark_partition_id() AS 0")
+    database.execute("CREATE MACRO headgate_once() AS 0")
     database.execute("CREATE MACRO rint(x) AS round_even(x, 0)")
     database.execute(
         "CREATE MACRO raise_error(said) AS error(said); CREATE MACRO timestamp_micros(x) AS make_timestamp(x)"

@@ -50,7 +50,7 @@ OPTIONS = frozenset(
 PARAMETER = "parameter"
 """What stands for a parameter of a query until it is compiled."""
 
-TRYING = ("headgate_try", "spark_partition_id")
+TRYING = ("headgate_try", "headgate_once")
 """Functions that the engine writes itself, for queries with ON ERROR SKIP (`cql.skipping`)."""
 
 NOT_CALLED = frozenset(

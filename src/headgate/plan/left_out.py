@@ -14,8 +14,9 @@ from headgate.plan.nodes import Filter, Istream, Project, Relation, Rstream, Str
 from headgate.plan.nodes.operator import column_of
 from headgate.sql import Column, literal, spelled
 
-TRIED = "CASE WHEN SPARK_PARTITION_ID() >= 0 THEN HEADGATE_TRY("
-"""What stands before an expression that may fail. The condition is always true, and not deterministic for Spark.
+TRIED = "CASE WHEN HEADGATE_ONCE() >= 0 THEN HEADGATE_TRY("
+"""What stands before an expression that may fail. The condition is always true, and not deterministic for Spark: it is
+the number of a partition, under a name that no text of a user may call.
 
 So Spark evaluates what depends on it once a row, and moves it nowhere. Otherwise it would evaluate a part that occurs
 twice before all others, where nothing catches its error.

@@ -55,8 +55,8 @@ CODE_CACHE = "spark.sql.codegen.cache.maxEntries"
 CODE_KEPT = 4_000
 """Enough for the plans that are kept (`kept_plans`), of which each has a few pieces."""
 
-TRY = "headgate_try"
-"""A function of our sessions alone."""
+OWN_FUNCTIONS = {"headgate_try": "TryEval", "headgate_once": "SparkPartitionID"}
+"""Functions of our sessions alone, and the expressions of Spark that they are (`plan.left_out`)."""
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -325,24 +325,26 @@ def own_session(session: SparkSession, partitions: int | None = None) -> SparkSe
     }.items():
         mine.conf.set(key, value)
     if not over_connect(mine):
-        _register_try(mine)
+        _register_own_functions(mine)
     return mine
 
 
-def _register_try(session: SparkSession) -> None:
-    """Make HEADGATE_TRY(value) known: the value, or null where it cannot be evaluated.
+def _register_own_functions(session: SparkSession) -> None:
+    """Make functions known in a session of ours: Spark has the expressions, or another name for them.
 
-    Spark has the expression, and no function for it. Over Spark Connect it cannot be reached.
+    HEADGATE_TRY(value) is the value, or null where it cannot be evaluated. Over Spark Connect it cannot be reached.
     """
     jvm: Any = session._jvm
-    registries = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase$")
-    tags = jvm.java.lang.Class.forName("scala.reflect.ClassTag$")
-    objects = (each.getField("MODULE$").get(None) for each in (registries, tags))
-    base, tag = objects
-    expression = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.TryEval")
-    built = base.build(TRY, jvm.scala.Option.empty(), tag.apply(expression))
+    classes = jvm.java.lang.Class
+    base, tag = (
+        classes.forName(name).getField("MODULE$").get(None)
+        for name in ("org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase$", "scala.reflect.ClassTag$")
+    )
     registry = session._jsparkSession.sessionState().functionRegistry()
-    registry.createOrReplaceTempFunction(TRY, built._2(), "built-in")
+    for name, expression in OWN_FUNCTIONS.items():
+        kind = classes.forName(f"org.apache.spark.sql.catalyst.expressions.{expression}")
+        built = base.build(name, jvm.scala.Option.empty(), tag.apply(kind))
+        registry.createOrReplaceTempFunction(name, built._2(), "built-in")
 
 
 @contextmanager
