@@ -15,6 +15,7 @@ from headgate.plan.needs import Need, needs
 from headgate.plan.nodes import Node, children, is_stream, sources
 from headgate.plan.weights import MAX, SUM, is_partial
 from headgate.scope import described
+from headgate.sql import spelled
 
 if TYPE_CHECKING:
     from headgate.delta.program import Program
@@ -50,6 +51,8 @@ def explained(
         said.append(_section(f"plan rewritten: {', '.join(query.rules)}", tree(query.plan)))
     if query.connector is not None:
         said.append(_section("goes", sinks.described(query.connector)))
+    if query.skips:
+        said.append(_section("on error skip", _on_error(query)))
     if query.early is not None:
         said.append(_section("answers early", _early(query)))
     said.append(_section("consistency", _consistency(query, [part for part, _ in parts], parts[-1][1].by_arrival)))
@@ -88,6 +91,13 @@ def _groups(query: Query, parts: Sequence[tuple[Part, Program]], groups: Mapping
         for part, _ in parts
         for stream, scope in part.scopes.items()
     ]
+
+
+def _on_error(query: Query) -> str:
+    """What becomes of rows that cannot be evaluated."""
+    if not query.left_out:
+        return "nothing in it can fail"
+    return f"rows that cannot be evaluated are left out, and kept: ERRORS({spelled(query.name)})"
 
 
 def _early(query: Query) -> str:

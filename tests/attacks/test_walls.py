@@ -174,6 +174,7 @@ def test_the_second_wall_knows_the_class_of_every_function_that_is_refused(spark
 
     windows = {"window", "session_window", "window_time"}
     leaving = classes(names & (REFUSED.keys() - windows)) - classes(names & COMPUTES)
+    leaving -= {kind for kind in leaving if kind.endswith("SparkPartitionID")}  # ON ERROR SKIP has it, by another name
     builders = {kind for kind in leaving if kind.endswith("ExpressionBuilder")}  # they stand in no plan
     assert {"CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp"} <= LEAVING
     sketches = {kind for kind in leaving if ".Kll" in kind}  # two of a kind differ: they are refused by name

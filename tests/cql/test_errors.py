@@ -106,7 +106,26 @@ MISTAKES_IN_CHECKS = [
     "vquery : SELECT v FROM ticks; vtable : register relation x (v INT CHECK (v > 0))",
 ]
 
+MISTAKES_ON_ERROR = [
+    "SELECT k FROM ticks [NOW] ON ERROR",
+    "SELECT k FROM ticks [NOW] ON ERROR SKPI",
+    "SELECT k FROM ticks [NOW] ON ERROR SKIP EMIT EARLY ON ERROR STOP",
+    "CREATE VIEW bad AS SELECT CAST(k AS INT) AS n FROM ticks [NOW] ON ERROR SKIP",
+    "SELECT ISTREAM(SELECT k FROM ticks [NOW] ON ERROR SKIP)",
+    "SELECT * FROM ERRORS(bad) [NOW]",
+    "SELECT * FROM ERRORS(ticks",
+    "CREATE QUERY bad AS SELECT CAST(k AS INT) AS n FROM ticks [NOW]; SELECT * FROM ERRORS(bad) [NOW]",
+    "CREATE QUERY bad AS SELECT k FROM ticks [NOW] ON ERROR SKIP; SELECT * FROM ERRORS(bad) [NOW]",
+    "CREATE QUERY bad AS SELECT CAST(k AS INT) AS n FROM ticks [NOW] ON ERROR SKIP; "
+    "CREATE QUERY read AS SELECT * FROM ERRORS(bad) [NOW]; DROP QUERY bad",
+    "CREATE QUERY bad AS SELECT CAST(k AS INT) AS n FROM ticks [NOW] ON ERROR SKIP; "
+    "CREATE QUERY `errors(bad)` AS SELECT * FROM ERRORS(bad) [NOW]; DROP QUERY `errors(bad)`",
+    "CREATE QUERY bad AS SELECT CAST(k AS INT) AS n FROM ticks [NOW] ON ERROR SKIP; SELECT nope FROM ERRORS(bad) [NOW]",
+    "SELECT HEADGATE_TRY(v) FROM ticks [NOW]",
+]
+
 MISTAKES = [
+    *MISTAKES_ON_ERROR,
     "SELECT ISTREAM(AVG(speeed)) FROM pos_speed [RANGE 5 MINUTES]",
     "SELECT * FROM pos_sped",
     "SELCT * FROM pos_speed",

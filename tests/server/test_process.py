@@ -130,6 +130,67 @@ def test_a_follower_misses_nothing_when_the_server_is_killed(tmp_path: Path) -> 
     assert seen == list(range(1, 25)) == whole
 
 
+FAILING = """
+CREATE STREAM s (k STRING);
+CREATE QUERY stops AS SELECT ISTREAM(CAST(k AS INT) AS v) FROM s [NOW];
+"""
+SKIPPING = """
+CREATE QUERY skips AS SELECT ISTREAM(CAST(k AS INT) AS v) FROM s [NOW] ON ERROR SKIP;
+CREATE QUERY other AS SELECT ISTREAM(k) FROM s [NOW];
+"""
+
+
+@pytest.mark.spark
+def test_a_row_that_cannot_be_evaluated_ends_no_server(tmp_path: Path) -> None:
+    script, directory = tmp_path / "s.cql", tmp_path / "state"
+    script.write_text(FAILING)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = {"Authorization": f"Bearer {TOKEN}"}
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=token, timeout=60) as asking:
+
+        def push(at: int, k: str) -> None:
+            assert asking.post("/streams/s", json=[{"_time": at, "k": k}]).json()["taken"] == 1
+            asking.post("/streams/s/heartbeat", json={"to": at})
+
+        def rows(query: str, what: str = "results") -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = asking.get(f"/queries/{query}/{what}").json()["rows"]
+            return found
+
+        def trouble() -> str:
+            found: str = asking.get("/queries/stops/why").json()["trouble"]
+            return found
+
+        with process(script, directory, port) as first:
+            wait_for(asking, first)
+            push(1, "not a number")
+            _until(lambda: "is not restarted any more" in trouble())
+            assert "[CAST_INVALID_INPUT]" in trouble()
+            assert asking.post("/statements", json={"cql": SKIPPING}).status_code == 200
+            push(2, "2")
+            push(3, "nor this")
+            _until(lambda: len(rows("other")) == 2 and len(rows("skips", "errors")) == 1)
+            assert (first.poll(), asking.get("/ready").status_code) == (None, 200)
+        with process(script, directory, port) as second:
+            wait_for(asking, second)
+            push(4, "4")
+            _until(lambda: len(rows("other")) == 3 and "is not restarted any more" in trouble())
+            assert [row["v"] for row in rows("skips")] == [2, 4]
+            (left_out,) = rows("skips", "errors")
+            assert left_out["row"] == '{"k":"nor this"}'
+            assert left_out["error"].startswith("[CAST_INVALID_INPUT] The value 'nor this'")
+            altered = asking.post(
+                "/statements", json={"cql": f"ALTER QUERY {FAILING.split('QUERY ')[1][:-2]} ON ERROR SKIP"}
+            )
+            assert altered.status_code == 200
+            push(5, "5")
+            _until(lambda: [row["v"] for row in rows("stops")] == [5])
+            assert not trouble()
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(60) == 0
+
+
 def _until(true: Any) -> None:
     end = time.monotonic() + 90
     while not true():

@@ -14,7 +14,17 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from headgate.catalog.declarations import Declarations
-from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View, late_name
+from headgate.catalog.entries import (
+    Function,
+    Group,
+    Quarantined,
+    Query,
+    Relation,
+    Stream,
+    View,
+    errors_name,
+    late_name,
+)
 from headgate.catalog.protocols import InterfaceSet, ParameterValue, Protocol
 from headgate.catalog.system import entries, is_system, only_read, refuse_if_system, unknown_system
 from headgate.errors import Place, UserError, nearest, quoted, unknown
@@ -255,6 +265,11 @@ class Catalog:
         if (held := self.in_quarantine(name, ("query",))) is not None:
             raise held.error(place)
         raise unknown("query", name, (query.name for query in self.queries.values()), place)
+
+    def owner_of_errors(self, query: str) -> str | None:
+        """The query that leaves out what this one keeps; None if this one is none that the engine has made for that."""
+        owners = (one.name for one in self.queries.values() if one.left_out)
+        return next((name for name in owners if errors_name(name).lower() == query.lower()), None)
 
     def set(self, name: str, value: str, place: Place | None = None) -> None:
         """Carry out `SET name = 'value'`."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from headgate.catalog.protocols import Gsql
 from headgate.errors import Place, UserError
 from headgate.masking import masked
+from headgate.plan.left_out import LeftOut
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
 from headgate.settings import Level, Method, TokenPeriod
@@ -193,6 +194,12 @@ class Query:
     from_beginning: bool = False
     """True: it sees all that its streams still keep. False: it sees what comes after it was registered."""
 
+    skips: bool = False
+    """Whether rows whose own evaluation fails are left out (ON ERROR SKIP). Otherwise it stops at them."""
+
+    left_out: tuple[LeftOut, ...] = ()
+    """What it leaves out; nothing if nothing in it can fail."""
+
     by_groups: tuple[Scopes, ...] = ()
     """The sources that each of its parts sees, if it runs as one part for each group of sources; empty if it runs as a
     whole.
@@ -217,7 +224,7 @@ class Query:
     """Its GSQL text and types, if it was written in GSQL; `text` is then the CQL that it amounts to."""
 
     reads: frozenset[str] = frozenset()
-    """The queries in GSQL that it reads by their names, in lower case."""
+    """The queries that it reads by their names, in lower case: those in GSQL, and those whose errors it reads."""
 
     shape: Any = field(default=None, compare=False)
     """What it has in common with queries that differ from it in constants only (`cql.shapes`); None if it cannot be one
@@ -317,3 +324,8 @@ def _columns(kind: str, one: Stream | Relation, used: Mapping[str | None, str], 
 def late_name(stream: str) -> str:
     """The name of the stream of a stream's dead letters."""
     return f"late({stream})"
+
+
+def errors_name(query: str) -> str:
+    """The name of the query that keeps what another one leaves out."""
+    return f"errors({query})"

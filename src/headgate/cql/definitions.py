@@ -26,12 +26,14 @@ from headgate.catalog.entries import (
     Stamped,
     Stream,
     View,
+    errors_name,
     late_name,
 )
 from headgate.catalog.protocols import Gsql, InterfaceSet, ParameterValue, Protocol
 from headgate.cql import calls, constraints, families, groups, into, languages, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
 from headgate.cql.languages import Language
+from headgate.cql.skipping import skipping
 from headgate.cql.trees import has_subquery
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.gsql.translate import InCql, sql_value, translated
@@ -43,7 +45,7 @@ from headgate.plan.prefilter import REAL, is_cheap
 from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
-from headgate.sql import BOOLEAN, Column, Sql, signature
+from headgate.sql import BOOLEAN, Column, Sql, signature, spelled
 from headgate.sql import name as column_name
 from headgate.sql.nesting import on_own_stack
 from headgate.sql.printer import printed
@@ -510,6 +512,7 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     if readers:
         raise _still_read(kind, tree.name, "dropped", readers, place(tree.this))
     if kind == "query":
+        _refuse_kept_errors(tree.name, catalog, place(tree.this))
         _refuse_read(tree.name, "dropped", catalog, place(tree.this))
         _refuse_grouped(tree.name, "dropped", catalog, place(tree.this))
     dropped = known.pop(tree.name.lower()).name
@@ -551,11 +554,24 @@ def _still_read(kind: str, name: str, what: str, readers: list[str], place: Plac
 
 
 def _refuse_read(query: str, what: str, catalog: Catalog, place: Place | None) -> None:
-    """Refuse to drop or alter a query in GSQL that others read by its name."""
+    """Refuse to drop or alter a query that others read by its name, or whose errors they read."""
     every: list[View | Query] = [*catalog.views.values(), *catalog.queries.values()]
-    readers = sorted(one.name for one in every if query.lower() in one.reads)
+    own = errors_name(query).lower()  # comes and goes with it
+    readers = sorted(one.name for one in every if query.lower() in one.reads and one.name.lower() != own)
     if readers:
         raise _still_read("query", query, what, readers, place)
+
+
+def _refuse_kept_errors(query: str, catalog: Catalog, place: Place | None) -> None:
+    """Refuse to drop or alter the query that keeps what another one leaves out."""
+    owner = catalog.owner_of_errors(query)
+    if owner is not None and catalog.permissions is not None:  # the engine itself has none
+        raise UserError(
+            "keeps-errors",
+            f'query "{query}" keeps what query "{owner}" leaves out',
+            place=place,
+            hint=f"It goes with that one, or when that one is altered to ON ERROR STOP: DROP QUERY {spelled(owner)}.",
+        )
 
 
 def _refuse_grouped(query: str, what: str, catalog: Catalog, place: Place | None) -> None:
@@ -599,6 +615,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> D
     if named.name.lower() not in known:
         raise unknown(kind, named.name, (thing.name for thing in known.values()), place(named))
     if kind == "query":
+        _refuse_kept_errors(named.name, catalog, place(named))
         _refuse_read(named.name, "altered", catalog, place(named))
         _refuse_grouped(named.name, "altered", catalog, place(named))
     before = known.pop(named.name.lower())
@@ -749,6 +766,7 @@ def shown(kind: str, catalog: Catalog) -> Listing:
                 rows.append((thing.name, ", ".join(thing.parameters), thing.body))
             case Query() | View():
                 given = "stream" if is_stream(thing.plan) else "relation"
+                given += ", on error skip" if isinstance(thing, Query) and thing.skips else ""
                 rows.append((thing.name, given, signature(thing.plan.columns)))
             case Stream() | Relation():
                 origin = thing.connector.format if thing.connector else "push"
@@ -811,7 +829,8 @@ def _query(
     created: syntax.CreateQuery | None = None,
     members: exp.Identifier | None = None,
 ) -> Query:
-    alone = members is not None or tree.meta.get("gsql")  # others read a query of GSQL by its plan
+    # others read a query of GSQL by its plan; of a family, no member has errors of its own
+    alone = members is not None or tree.meta.get("gsql") or tree.meta.get("skips")
     query = None if alone else _bound_or_known(name, tree, text, catalog, place, created)
     if query is None:
         query = _bound(name, tree, text, catalog, place, members)
@@ -911,7 +930,11 @@ def _bound(
         bound = bind(tree, text, catalog, place.origin)
     else:
         bound, family = families.bind_family(tree, text, catalog, place.origin, _members(members, catalog, place))
-    better = rewritten(bound.plan)
+    skips = bool(tree.meta.get("skips"))
+    given = skipping(bound.plan) if skips else None
+    better = rewritten(bound.plan if given is None else given.plan)
+    if given is not None and given.left_out:
+        better = Rewritten(better.plan, ("rows that fail left out", *better.fired))
     if (over := followed(better.plan)) != better.plan:
         better = Rewritten(over, (*better.fired, "lives of values"))
     if catalog.settings.low_level == "on" and (over := weighted(better.plan)) != better.plan:
@@ -935,6 +958,8 @@ def _bound(
         sharing=settings.sharing == "on" and early is None,
         adaptive_joins=settings.join_order == "adaptive",
         join_caches=settings.join_caches == "adaptive",
+        skips=skips,
+        left_out=() if given is None else given.left_out,
         by_groups=() if early is not None and early.in_stages else groups,
         family=family,
         early=early,

@@ -83,17 +83,19 @@ class CqlParser(StatementParser):
         return super()._parse_lateral()
 
     def _parse_table_parts(self, *args: Any, **options: Any) -> Any:
-        if not self._at_word("LATE") or self._next.token_type != TokenType.L_PAREN:
+        if not self._at_word("LATE", "ERRORS") or self._next.token_type != TokenType.L_PAREN:
             table = super()._parse_table_parts(*args, **options)
             if isinstance(table, exp.Table):
                 _join_system_name(table)
                 self._parse_sample(table)
             return table
+        late = self._at_word("LATE")
         self._advance(2)
         table = self.expression(exp.Table(this=self._parse_name()))
         if not self._match(TokenType.R_PAREN):
-            self.raise_error("expected ) behind the stream whose late tuples are meant")
-        table.set("late", True)
+            whose = "the stream whose late tuples are meant" if late else "the query whose errors are meant"
+            self.raise_error(f"expected ) behind {whose}")
+        table.set("late" if late else "errors", True)
         table.meta["end"] = self._prev.end
         self._parse_sample(table)
         return table
@@ -340,11 +342,34 @@ class CqlParser(StatementParser):
         return query
 
     def _parse_whole_query(self) -> Any:
-        """A query in statement position, with EMIT EARLY behind it."""
+        """A query in statement position, with EMIT EARLY and ON ERROR behind it, in any order."""
         query = self._parse_query()
-        if self._at_early():
-            query.meta["early"] = self._parse_early()
-        return query
+        while True:
+            if self._at_early() and "early" not in query.meta:
+                query.meta["early"] = self._parse_early()
+            elif self._at_on_error() and "skips" not in query.meta:
+                query.meta["skips"] = self._parse_on_error()
+            else:
+                return query
+
+    def _parse_on_error(self) -> bool:
+        """`ON ERROR STOP` or `ON ERROR SKIP`: whether rows that fail are left out."""
+        self._advance(2)
+        if not self._match_texts(("STOP", "SKIP")):
+            self._misspelt("expected STOP or SKIP behind ON ERROR", ("STOP", "SKIP"))
+        return bool(self._prev.text.upper() == "SKIP")
+
+    def _at_on_error(self) -> bool:
+        """Whether ON ERROR stands here, behind a query: no condition of a join begins like that."""
+        if not self._at(TokenType.ON) or not self._next or self._next.text.upper() != "ERROR":
+            return False
+        behind = self._tokens[self._index + 2] if self._index + 2 < len(self._tokens) else None
+        return behind is None or behind.token_type == TokenType.VAR or behind.text == ";"
+
+    def _match(self, token_type: Any, *args: Any, **options: Any) -> Any:
+        if token_type == TokenType.ON and self._at_on_error():
+            return None  # `FROM a CROSS JOIN b ON ERROR SKIP`
+        return super()._match(token_type, *args, **options)
 
     def _at_early(self) -> bool:
         return self._at_word("EMIT") and self._next.text.upper() == "EARLY"
@@ -468,7 +493,8 @@ class CqlGenerator(Spark.Generator):
         alias = expression.args.get("alias")
         window = expression.args.get("window") or (alias.args.get("window") if alias is not None else None)
         behind = self._drawn(expression) + (f" {self.sql(window)}" if window is not None else "")
-        return (f"LATE({name})" if expression.args.get("late") else name) + behind
+        function = "LATE" if expression.args.get("late") else "ERRORS" if expression.args.get("errors") else ""
+        return (f"{function}({name})" if function else name) + behind
 
     def wrap(self, expression: Any) -> str:
         """A subquery in parentheses, with its sample and its window."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headgate.catalog import system
+from headgate.catalog.entries import Query, View, errors_name
 from headgate.catalog.entries import Relation as BaseRelation
 from headgate.catalog.entries import Stream as BaseStream
-from headgate.catalog.entries import View
 from headgate.cql.aggregates import depends_on_order
 from headgate.cql.constraints import on_stream
 from headgate.cql.syntax import StreamWindow
@@ -36,9 +36,10 @@ from headgate.cql.trees import (
     unique,
 )
 from headgate.cql.windows import frame
-from headgate.errors import NotYet, UserError
+from headgate.errors import NotYet, Place, UserError
 from headgate.plan.derived import anti_join, outer_join, semi_join
 from headgate.plan.expressions import Named
+from headgate.plan.left_out import errors_of
 from headgate.plan.nodes import (
     Exploded,
     Join,
@@ -55,7 +56,7 @@ from headgate.plan.nodes import (
     is_stream,
     names,
 )
-from headgate.sql import Sql
+from headgate.sql import Sql, spelled
 
 if TYPE_CHECKING:
     from headgate.cql.binder import Binder
@@ -330,7 +331,8 @@ def from_entry(binder: Binder, tree: exp.Expression) -> tuple[str, Relation]:
         case exp.Table() if isinstance(tree.this, exp.Identifier):
             _refuse_form(binder, tree)
             node: Relation = named_input(binder, tree, window)
-            name = name or ("late" if tree.args.get("late") else system.short_name(tree.name))
+            function = "late" if tree.args.get("late") else "errors" if tree.args.get("errors") else ""
+            name = name or function or system.short_name(tree.name)
         case exp.Subquery() if window is not None or tree.args.get("drawn"):
             stream = sampled(binder, binder.as_stream(tree.this), tree)
             node = windowed(binder, stream, window) if window is not None else Window(stream, Unbounded())
@@ -371,14 +373,30 @@ def _refuse_form(binder: Binder, tree: exp.Table) -> None:
         raise NotYet("this form of a table", place=binder.place(tree))
 
 
-TABLE_PARTS = ("this", "alias", "window", "late", "drawn")
+TABLE_PARTS = ("this", "alias", "window", "late", "errors", "drawn")
+
+
+def errors_view(query: Query, place: Place | None = None) -> View:
+    """What a query leaves out as a stream; an error if it leaves nothing out."""
+    errors = errors_of(query.left_out)
+    if errors is not None:
+        return View(errors_name(query.name), errors)
+    if query.skips:
+        message, hint = f'nothing in query "{query.name}" can fail, so it leaves nothing out', ""
+    else:
+        message = f'query "{query.name}" leaves nothing out: it stops at an error'
+        hint = f"ALTER QUERY {spelled(query.name)} AS ... ON ERROR SKIP leaves out rows that cannot be evaluated."
+    raise UserError("no-errors-kept", message, place=place, hint=hint)
 
 
 def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None) -> Relation:
     """Binds a stream, relation or view that stands in FROM by its name, with its window."""
     identifier, catalog = written.this, binder.catalog
     found: BaseStream | BaseRelation | View
-    if written.args.get("late"):
+    if written.args.get("errors"):
+        found = errors_view(catalog.query(identifier.name, binder.place(identifier)), binder.place(identifier))
+        binder.reads.add(identifier.name.lower())
+    elif written.args.get("late"):
         found = catalog.late_of(catalog.only_stream(identifier.name, "LATE", binder.place(identifier)))
     else:
         found = binder.local.get(identifier.name.lower()) or catalog.source(identifier.name, binder.place(identifier))

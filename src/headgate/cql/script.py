@@ -22,6 +22,7 @@ from headgate.sql.nodes import refusal_in_statement
 
 TOKEN = re.compile(r"<Token token_type: \S+, text: (.*?), line: .*>", re.DOTALL)
 EARLY = re.compile(r"\s+EARLY\b", re.IGNORECASE)
+ON_ERROR = re.compile(r"\s+ERROR\s+(STOP|SKIP)\b", re.IGNORECASE)
 ARGUMENT = re.compile(r"required keyword: '(\w+)' missing for <class .*>")
 """How sqlglot names its own objects in messages."""
 
@@ -264,8 +265,12 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
     end = _offset(text, first)
     if word.upper() == "EMIT" and EARLY.match(text, end):
         message = "EMIT EARLY stands once, behind a whole query that is registered: not in a view or a subquery"
+    if word.upper() == "ON" and ON_ERROR.match(text, end):
+        message = "ON ERROR stands once, behind a whole query that is registered: not in a view or a subquery"
     start = max(end - (first.get("col") or 0), end - len(word))
-    needs_no_hint = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")
+    needs_no_hint = message.startswith(("EVERY ", "EMIT ", "ON ERROR ", "expected STREAM")) or message.endswith(
+        "stands twice"
+    )
     if not hint and word.isalpha() and not needs_no_hint:
         known = (
             *STATEMENTS,

@@ -82,6 +82,8 @@ class Outbox:
         self.subject = f"outbox {folder}"
         self.kept = isinstance(sink, MemorySink)
         """Whether results stay here for good."""
+        self.most_kept: int | None = None
+        """Of so many results that stay here the files stay, and older files go; None: all stay."""
         self.number = 0
         """The number of the last delivery: an epoch with results, or whose end the sink wants to know, or a piece."""
         self.labels: list[tuple[int, Tick, Mapping[str, int]]] = []
@@ -390,6 +392,9 @@ class Outbox:
         """
         self._sweep_early()
         if self.kept:
+            if self.most_kept is not None:
+                last = self.log.rows - self.most_kept
+                self.log.forget(lambda chunk: chunk.arrived > last)
             self.log.compact()
             self._forget_labels()
 

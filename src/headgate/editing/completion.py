@@ -201,7 +201,7 @@ def in_query(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> 
     functions = [Candidate(function.name, "function") for function in list(catalog.functions.values())]
     starting = keywords(["SELECT", *IN_QUERIES]) if last in ("AS", "(", "EXPLAIN") else []
     aliases = [Candidate(quoted(alias), "alias") for alias in seen]
-    return [*starting, *columns_of(seen, seen), *aliases, *functions, *keywords([*IN_QUERIES, "INTO"])]
+    return [*starting, *columns_of(seen, seen), *aliases, *functions, *keywords([*IN_QUERIES, "INTO", "ON ERROR SKIP"])]
 
 
 def in_window(inside: Sequence[Word], columns: Sequence[Column]) -> list[Candidate]:

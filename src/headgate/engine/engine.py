@@ -9,7 +9,7 @@ engine.query("q").results()     # [Result(at=1, sign='+', row={'k': 'a', 'v': 7}
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -22,7 +22,7 @@ from headgate import masking, texts
 from headgate.catalog.declarations import Party
 from headgate.catalog.skew import SkewBound
 from headgate.cql.definitions import Definition, Listing, ParameterSet, parameter, snapshot_asked
-from headgate.engine import inspection, recovery, stream_statements
+from headgate.engine import inspection, left_out, recovery, stream_statements
 from headgate.engine.core import Core
 from headgate.engine.overview import overview
 from headgate.engine.parameters import set_parameter
@@ -168,13 +168,16 @@ class Engine:
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
         """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
-        self._listeners.append(listening(self, self._core.inputs, opened(host, port, token)))
-        return self._listeners[-1]
+        return self._listening(listening(self, self._core.inputs, opened(host, port, token)))
 
     def serve(self, door: Door, serving: Serving | None = None) -> Listener:
         """Take rows and statements over HTTP, and give out results, until the listener or the engine is stopped."""
-        self._listeners.append(listening(self, self._core.inputs, door, serving or Serving()))
-        return self._listeners[-1]
+        return self._listening(listening(self, self._core.inputs, door, serving or Serving()))
+
+    def _listening(self, listener: Listener) -> Listener:
+        self._listeners.append(listener)
+        self._running.endless = True
+        return listener
 
     @property
     def running(self) -> bool:
@@ -224,8 +227,9 @@ class Engine:
         """Go on until `stop()` is called, or until the given condition holds.
 
         A source that cannot be read, a full disk or a sink that is down is waited for. A query that fails is restarted
-        from where it was; if it fails time and again, it stands still. `tell` hears of it. What was never right is an
-        error: a disk that could never be written to, or no source that could ever be read.
+        from where it was; if it fails time and again, it stands still. `tell` hears of it. If all queries stand still,
+        the run ends with their error, unless the engine is served or was started by `start`. What was never right is
+        an error: a disk that could never be written to, or no source that could ever be read.
         """
         self._running.run(until, tell)
 
@@ -365,6 +369,13 @@ class Engine:
     def worst(self, stream: str) -> timedelta | int | None:
         """The largest lateness among the late tuples that are kept; None if there are none."""
         return inspection.worst(self._core, stream)
+
+    def errors(self, query: str, rows: Sequence[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
+        """The last rows that a query with ON ERROR SKIP has left out, or some of them, with the error that each raises.
+        All that are kept are the results of the query "errors(q)".
+        """
+        given = left_out.last_rows(self._core, query) if rows is None else rows
+        return left_out.with_errors(self._core, query, given)
 
     def dead_letters(self, stream: str) -> list[dict[str, Any]]:
         """The tuples that came late or could not be read, with the reason."""

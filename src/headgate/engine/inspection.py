@@ -14,7 +14,9 @@ from headgate.deliver.reflects import in_words
 from headgate.delta.lives import k_of
 from headgate.delta.violations import violations_of
 from headgate.engine.core import Core
+from headgate.engine.left_out import skipped
 from headgate.engine.whole_plan import drawn
+from headgate.execute.fragment import RESTARTS
 from headgate.heartbeat import in_force
 from headgate.heartbeat.why import Why
 from headgate.masking import masked
@@ -23,6 +25,7 @@ from headgate.observe.profile_table import adapted, lines
 from headgate.schedule.profiler import of_fragment
 from headgate.schedule.query import RunningQuery
 from headgate.spark.failures import reason_of
+from headgate.sql import spelled
 from headgate.ticks import UNLIMITED, TimeDomain
 
 SHOWN = 5
@@ -97,7 +100,27 @@ def why(core: Core, query: RunningQuery) -> Why:
     now_us, notes = core.clock.now_us(), core.loop.profiler.profile.adaptations.of(query.name)
     groups = {group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()}
     reflects = in_words(query.reflects) if query.begun else ""
-    return replace(found, groups=groups, reflects=reflects, adapted=tuple(adapted(notes[-SHOWN:], now_us)))
+    return replace(
+        found,
+        groups=groups,
+        reflects=reflects,
+        adapted=tuple(adapted(notes[-SHOWN:], now_us)),
+        trouble=_standing_still(query),
+        skipped=skipped(core, query),
+    )
+
+
+def _standing_still(query: RunningQuery) -> str:
+    """The error with which a query stands still, and what to do about it; empty if it goes on."""
+    if query.trouble is None or not query.failed:
+        return ""
+    if not query.given_up:
+        return f"{query.trouble.render()}\nIt is restarted from where it was in a while."
+    return (
+        f"{query.trouble.render()}\nIt failed {RESTARTS + 1} times in a row, and is not restarted any more. "
+        f"ALTER QUERY {spelled(query.name)} AS ... ON ERROR SKIP leaves out rows that cannot be evaluated; DROP QUERY "
+        "ends it. When the engine is started again, it is tried again from where it was."
+    )
 
 
 def profile(core: Core, query: str | None = None) -> list[Figures]:

@@ -153,4 +153,5 @@ def _query(query: RunningQuery, names: Mapping[Fragment, str], why: Why) -> Quer
         sink,
         sum(ages) / len(ages) / 1e6 if ages else None,
         query.trouble.render() if query.trouble is not None else None,
+        why.skipped if query.definition.skips else None,
     )

@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeAlias, assert_never
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
-from headgate.catalog.catalog import State
-from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View
+from headgate.catalog.catalog import Catalog, State
+from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View, errors_name
 from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import compile_statements
 from headgate.cql import shapes
@@ -89,6 +89,9 @@ REPLACED = ("stream", "relation", "view", "group", "constraint")
 TAKE_BACK_SECONDS = 5.0
 """How long a query that is dropped or altered waits for its sink to take its early answer back."""
 
+KEPT_ERRORS = 100_000
+"""So many rows that a query has left out are kept, and not many more."""
+
 AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
 
 
@@ -151,6 +154,7 @@ class Registry:
                         self.low_level.refresh()
                         self._forget_held(before, definition)
                         self._remember(statement, definition)
+                        self._keep_errors(definition)
         self.follow()
         released = self.quarantine.let_go(isinstance(definition, Dropped))
         if released or isinstance(definition, Dropped | Altered):
@@ -202,6 +206,19 @@ class Registry:
         except BaseException:
             self.core.journal.give_up()  # what is durable is not so in memory
             raise
+
+    def _keep_errors(self, definition: Definition) -> None:
+        """What a query leaves out is kept by another query, which comes, changes and goes with it."""
+        catalog = self.core.catalog
+        allowed, catalog.permissions = catalog.permissions, None  # it follows from what was allowed
+        try:
+            for one in compile_statements(_errors_statement(definition, catalog), catalog):
+                statement = self.statements.of(one.statement, one.definition, self.core.clock.now_us(), "cql")
+                self.carry_out(one.definition)
+                self._remember(statement, one.definition)
+                self.folders_left |= isinstance(one.definition, Dropped | Altered)
+        finally:
+            catalog.permissions = allowed
 
     def _take_back_early(self, definition: Definition) -> None:
         """Before a query ends, let its sink hold what is settled and nothing else.
@@ -387,9 +404,18 @@ class Registry:
         core = self.core
         if not core.clock.standing:
             self.system.open_for(query)
+            if query.skips and not core.workspaces.walled:
+                raise UserError(
+                    "no-skip",
+                    f'query "{query.name}" cannot skip errors over Spark Connect',
+                    detail="What tries an expression is reached in Spark's own process only.",
+                    hint="Leave ON ERROR SKIP out, and write TRY_CAST, TRY_ADD and the like.",
+                )
             if self.found.took(query):
                 return
         query = self.found.alone(query)
+        if core.catalog.owner_of_errors(query.name) is not None:
+            query = replace(query, sharing=False)  # it comes in one line of the journal with the other
         relations = {relation.name for relation in core.catalog.relations.values()}
         read = {source.name for source in sources(query.plan)}
         whole = frozenset(relations & read)
@@ -418,6 +444,8 @@ class Registry:
         flush_rows = lambda: sinks.flush_rows(query.connector, core.catalog.settings.flush_rows)  # noqa: E731
         outbox = Outbox(query.name, domain(query.plan), sink, directory, core.journal, flush_rows)
         outbox.on_failure = lambda error: self.system.failed("sink", query.name, error)
+        if core.catalog.owner_of_errors(query.name) is not None:
+            outbox.most_kept = KEPT_ERRORS
         if not core.clock.standing:
             outbox.continue_numbers()
         return outbox
@@ -494,6 +522,25 @@ class Registry:
             known += [self.core.heartbeats.stream(base(stream)).promised(seen.get(stream)) for stream in streams]
         known += self.low_level.complete_after(query, streams)
         return max((instant for instant in known if instant is not None), default=None)
+
+
+def _errors_statement(definition: Definition, catalog: Catalog) -> str:
+    """The statement that follows from one, so that what a query leaves out is kept; empty if none does."""
+    match definition:
+        case Query() | Altered(now=Query()):
+            query = definition.now if isinstance(definition, Altered) else definition
+            assert isinstance(query, Query)
+            name, keeps = errors_name(query.name), bool(query.left_out)
+            beginning = " FROM BEGINNING" if query.from_beginning else ""
+        case Dropped("query", dropped):
+            name, keeps, beginning = errors_name(dropped), False, ""
+        case _:
+            return ""
+    there = name.lower() in catalog.queries
+    if not keeps:
+        return f"DROP QUERY {backquoted(name)}" if there else ""
+    asked = f"SELECT * FROM ERRORS({backquoted(query.name)})"
+    return f"{'ALTER' if there else 'CREATE'} QUERY {backquoted(name)}{beginning} AS {asked}"
 
 
 def _refuse_printed(query: RunningQuery) -> None:

@@ -63,6 +63,8 @@ class Running:
         self._stopping = False
         self.going_on = False
         """True while `run` goes on."""
+        self.endless = False
+        """True if a run also goes on while all queries stand still: rows are taken, and requests answered."""
         self._tidied_us = -TIDY_US
         self.tidy_pause_us = 0
         """When it was last tidied, and how long a busy run goes on before it tidies again."""
@@ -286,6 +288,8 @@ class Running:
             raise UserError("already-running", "the engine runs already", hint="engine.stop() ends that run.")
         self._failure = None
 
+        self.endless = True
+
         def run() -> None:
             try:
                 self.run(None, tell)
@@ -333,7 +337,9 @@ class Running:
             return "It is restarted from where it was."
         if not failed:
             return "Everything goes on."
-        return "It stands still, the others go on." if len(failed) < len(queries) else ""
+        if len(failed) < len(queries):
+            return "It stands still, the others go on."
+        return "All queries stand still now. Rows are still taken, and kept." if self.endless else ""
 
     def _goes_on_reading(self, error: UserError) -> str:
         """How things go on when a source cannot be read; empty if they do not."""

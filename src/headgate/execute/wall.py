@@ -70,7 +70,7 @@ LEAVING = frozenset(
     CallMethodViaReflection CatalystDataToProtobuf Collations CurrentCatalog CurrentDatabase
     CurrentDate CurrentPath CurrentTime CurrentTimestamp CurrentUser FromProtobuf InputFileBlockLength
     InputFileBlockStart InputFileName LocalTimestamp MonotonicallyIncreasingID Now ProtobufDataToCatalyst Rand RandStr
-    Randn SQLKeywords Shuffle SparkPartitionID SparkVersion ToProtobuf TryReflect Uniform Uuid
+    Randn SQLKeywords Shuffle SparkVersion ToProtobuf TryReflect Uniform Uuid
     """.split()
 )
 """Classes of the functions that are refused. Those of XPATH have a package of their own."""

@@ -72,16 +72,28 @@ class Why:
     adapted: tuple[str, ...] = ()
     """What was adapted for the query lately: when, what, and by which figures."""
 
+    trouble: str = ""
+    """The error with which it stands still, and what to do; empty if it does not."""
+
+    skipped: int = 0
+    """How many rows were left out because they could not be evaluated (ON ERROR SKIP)."""
+
     def __str__(self) -> str:
         lines = [f'query "{self.query}" is complete up to {self.complete}']
         lines += [f"its answers reflect {self.reflects}"] if self.reflects else []
+        lines += [f"  {line}" if number else f"it stands still: {line}" for number, line in enumerate(self._trouble())]
+        if self.skipped:
+            rows = "row was" if self.skipped == 1 else "rows were"
+            lines.append(
+                f"{self.skipped} {rows} left out, because they could not be evaluated: see ERRORS({self.query})"
+            )
         if self.held_by:
             since = "" if self.since_s is None else f", last heard of {self.since_s:.1f} s ago"
             lines += [f"held back by {self.held_by}{since}", f"  because {self.cause}"]
             lines += [
                 f"  {'released by' if number == 0 else 'or by      '} {one}" for number, one in enumerate(self.releases)
             ]
-        else:
+        elif not self.trouble:
             lines.append("nothing holds it back")
         width = max((len(one.stream) for one in self.inputs), default=0)
         for one in self.inputs:
@@ -91,8 +103,11 @@ class Why:
         lines += self.adapted
         return "\n".join(lines)
 
+    def _trouble(self) -> list[str]:
+        return self.trouble.splitlines()
+
     def __repr__(self) -> str:
-        held = f"held back by {self.held_by}" if self.held_by else "not held back"
+        held = "stands still" if self.trouble else f"held back by {self.held_by}" if self.held_by else "not held back"
         return f"Why({self.query}: complete up to {self.complete}, {held})"
 
     def _repr_html_(self) -> str:

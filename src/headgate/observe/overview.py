@@ -125,6 +125,8 @@ class QueryView:
     """How old the last answers were, from when their tuples began to be read, on the average."""
 
     trouble: str | None
+    skipped: int | None = None
+    """How many rows it has left out because they could not be evaluated; None if it stops at such rows."""
 
 
 @dataclass(frozen=True, slots=True)

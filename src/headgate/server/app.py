@@ -11,6 +11,7 @@ An engine that is served takes statements and gives out results, too:
     GET    /queries/{name}             and .../explain, .../why, .../trace
     DELETE /queries/{name}
     GET    /queries/{name}/results     a page behind a position
+    GET    /queries/{name}/errors      rows that it has left out (ON ERROR SKIP)
     GET    /queries/{name}/early       what it answers before its input is complete
     GET    /queries/{name}/live        results as they come, as server-sent events
     GET    /openapi.json               all of this with examples

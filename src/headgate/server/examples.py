@@ -73,6 +73,8 @@ WHY_SAID: dict[str, Any] = {
     "groups": {},
     "reflects": "the first 2 tuples of sales, up to 2",
     "adapted": [],
+    "trouble": "",
+    "skipped": 0,
     "text": 'query "large" is complete up to 2\nits answers reflect the first 2 tuples of sales, up to 2\n'
     "nothing holds it back\n  sales  complete up to 2, speaking",
 }
@@ -160,6 +162,22 @@ WHY = _route(WHY_SAID)
 TRACE = _route({"query": "large", "heartbeats": [{"id": 1, "instant": "2", "took_us": 412000, "stops": {}}]})
 DROP = _route(DROPPED)
 RESULTS = _route(PAGE)
+ERRORS = _route(
+    {
+        "position": PAGE["position"],
+        "more": False,
+        "complete": 2,
+        "rows": [
+            {
+                "_time": 2,
+                "row": '{"shop":"b","amount":"seven"}',
+                "expression": "CAST(amount AS INT)",
+                "operator": "select list",
+                "error": '[CAST_INVALID_INPUT] The value \'seven\' of the type "STRING" cannot be cast to "INT"',
+            }
+        ],
+    }
+)
 EARLY = _route(
     {
         "partial": True,

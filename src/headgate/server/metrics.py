@@ -192,6 +192,12 @@ def engine_metrics(overview: Overview) -> Iterator[Metric]:
         ["query"],
         [([name], float(one.trouble is not None)) for name, one in queries.items()],
     )
+    yield counter(
+        "headgate_query_skipped_rows",
+        "Rows that a query has left out because they could not be evaluated.",
+        ["query"],
+        [([name], one.skipped) for name, one in queries.items() if one.skipped is not None],
+    )
     yield gauge(
         "headgate_query_answer_age_seconds",
         "How old the last answers were, from when their tuples began to be read, on the average.",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from headgate.catalog.entries import errors_name
 from headgate.errors import UserError
 from headgate.observe.overview import plain
 from headgate.server import examples
@@ -85,6 +87,20 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         position = position_in(running, after)
         page = await office.look(page_of, running, position, min(limit, limits.most_page_rows), limits)
         return Response(written(page, running), media_type="application/json")
+
+    @routes.get("/queries/{name}/errors", **examples.ERRORS)
+    async def errors(name: str, after: After = None, limit: Annotated[int, Query(ge=1)] = limits.page_rows) -> Response:
+        """Give a page of the rows that a query with ON ERROR SKIP has left out. The first ones have their error."""
+        owner = engine.query(name).name
+        engine.errors(owner, ())  # refused here if it leaves nothing out
+        running = engine.query(errors_name(owner))
+        position = position_in(running, after)
+        page = await office.look(page_of, running, position, min(limit, limits.most_page_rows), limits)
+        rows = await office.look(engine.errors, owner, [json.loads(row) for row in page.rows])
+        return Response(
+            written(replace(page, rows=tuple(json.dumps(row).encode() for row in rows)), running),
+            media_type="application/json",
+        )
 
     @routes.get("/queries/{name}/early", **examples.EARLY)
     async def early(name: str) -> Response:

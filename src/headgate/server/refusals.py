@@ -29,6 +29,7 @@ STATUS = {
     "results-elsewhere": 409,
     "results-changed": 409,
     "no-early-answers": 409,
+    "no-errors-kept": 409,
     "not-one-input": 409,
     "bad-content-type": 415,
     "body-too-large": 413,

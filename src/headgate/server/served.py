@@ -91,6 +91,9 @@ class Served(Protocol):
 
     def query(self, name: str) -> ServedQuery: ...
 
+    def errors(self, query: str, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows that a query has left out, the first ones with the error that each raises."""
+
     def on_commit(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever epochs were committed or early answers given."""
 

@@ -58,6 +58,9 @@ CODE_CACHE = "spark.sql.codegen.cache.maxEntries"
 CODE_KEPT = 4_000
 """Enough for the plans that are kept (`kept_plans`), of which each has a few pieces."""
 
+OWN_FUNCTIONS = {"headgate_try": "TryEval", "headgate_once": "SparkPartitionID"}
+"""Functions of our sessions alone, and the expressions of Spark that they are (`plan.left_out`)."""
+
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 INTERRUPT = "spark.job.interruptOnCancel"
@@ -352,7 +355,27 @@ def own_session(session: SparkSession, partitions: int | None = None) -> SparkSe
         "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
     }.items():
         mine.conf.set(key, value)
+    if not over_connect(mine):
+        _register_own_functions(mine)
     return mine
+
+
+def _register_own_functions(session: SparkSession) -> None:
+    """Make functions known in a session of ours: Spark has the expressions, or another name for them.
+
+    HEADGATE_TRY(value) is the value, or null where it cannot be evaluated. Over Spark Connect it cannot be reached.
+    """
+    jvm: Any = session._jvm
+    classes = jvm.java.lang.Class
+    base, tag = (
+        classes.forName(name).getField("MODULE$").get(None)
+        for name in ("org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase$", "scala.reflect.ClassTag$")
+    )
+    registry = session._jsparkSession.sessionState().functionRegistry()
+    for name, expression in OWN_FUNCTIONS.items():
+        kind = classes.forName(f"org.apache.spark.sql.catalyst.expressions.{expression}")
+        built = base.build(name, jvm.scala.Option.empty(), tag.apply(kind))
+        registry.createOrReplaceTempFunction(name, built._2(), "built-in")
 
 
 @contextmanager

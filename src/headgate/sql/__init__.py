@@ -44,7 +44,8 @@ NEVER = Sql("CAST(NULL AS BIGINT)")
 ONE = Sql("CAST(1 AS BIGINT)")
 ALL, EMPTY = Sql("*"), Sql("")
 FOREVER = Sql("9223372036854775807")
-BIGINT, BOOLEAN, STRING, UNKNOWN = Sql("BIGINT"), Sql("BOOLEAN"), Sql("STRING"), Sql("UNKNOWN")
+BIGINT, BOOLEAN, DOUBLE = Sql("BIGINT"), Sql("BOOLEAN"), Sql("DOUBLE")
+STRING, UNKNOWN = Sql("STRING"), Sql("UNKNOWN")
 
 BARE = frozenset(
     """current_catalog current_date current_time current_timestamp current_user localtime localtimestamp session_user

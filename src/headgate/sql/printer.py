@@ -103,7 +103,9 @@ def shape(tree: exp.Expression) -> Any:
             return "type", kind, *map(shape, tree.expressions)
         case _:
             kind = "cast" if isinstance(tree, exp.Cast) else type(tree).__name__
-            return tree.sql_name().lower() if isinstance(tree, exp.Func) and kind != "cast" else kind, *map(shape, tree.iter_expressions())
+            return tree.sql_name().lower() if isinstance(tree, exp.Func) and kind != "cast" else kind, *map(
+                shape, tree.iter_expressions()
+            )
 
 
 def _path(tree: exp.Expression) -> list[Any]:

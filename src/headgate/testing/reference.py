@@ -19,6 +19,7 @@ from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.errors import NotYet, UserError
 from headgate.testing.cases import Case, Change, Row, sql_type
 from headgate.testing.reference_final import closing_instant, closing_values, never_missing, unaliased
+from headgate.testing.reference_skip import leaving_out
 from headgate.testing.reference_sql import (
     ORDERED,
     exact_aggregates,
@@ -54,6 +55,7 @@ def evaluate(case: Case) -> tuple[Literal["stream", "relation"], list[Change]]:
         )
     reference = _Reference(case)
     tree = parse(case.query)[0]
+    reference.skips = bool(tree.meta.get("skips"))
     answer = reference.query(tree)
     if isinstance(answer, VaryingRelation) and reference.monotonic(tree):
         answer = reference.istream(answer)
@@ -89,6 +91,8 @@ class _Reference(Windows):
         self.named: dict[str, TupleStream | VaryingRelation] = {}
         self.growing: set[str] = set()
         self.sliding: dict[str, set[int]] = {}
+        self.skips = False
+        """Whether rows that cannot be evaluated are left out (ON ERROR SKIP)."""
         self.finals = any("final" in text.lower() for text in (case.query, *(view.query for view in case.views)))
         """Whether some query of the case has EMIT FINAL, so that columns bound to time are needed."""
         kinds = {
@@ -263,6 +267,7 @@ class _Reference(Windows):
             columns_of = [column for relation in inputs.values() for column in relation.columns]
             others = {name.lower() for name, kind in columns_of if kind not in ("DOUBLE", "FLOAT")}
             copy = copy.transform(exact_aggregates, others)
+        copy = leaving_out(copy) if self.skips else copy
         clocks = [node for node in copy.find_all(exp.CurrentTime, exp.Column) if is_current_time(node)]
         clocks = [node.replace(exp.Literal.number(0)) for node in clocks]
         sql = copy.transform(in_duckdb, copy=True).sql("duckdb", copy=False)
