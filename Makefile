@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 FLINK := .venv-flink
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-schedules test-bank test-endurance test-backlog test-cluster test-browser check format bench bench-yardstick bench-growth bench-serve flink bench-papers fuzz clean python java
+.PHONY: help demo test test-attacks test-faults test-schedules test-bank test-endurance test-backlog test-cluster test-browser check format bench bench-yardstick bench-growth bench-serve flink bench-papers fuzz clean python java
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test-cluster: $(READY) java ## a standalone cluster with two workers, one of whi
 test-browser: $(READY) ## the console in a real Chromium, which is installed if there is none: make test-browser SCREENSHOTS=docs/images
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
 	$(if $(SCREENSHOTS),HEADGATE_SCREENSHOTS=$(SCREENSHOTS)) $(BIN)/pytest tests/server/test_console.py
+
+test-attacks: $(READY) java ## what an attacker would send, also a part of make test: make test-attacks MUTATIONS=1000000 SEED=2
+	MUTATIONS=$(or $(MUTATIONS),20000) $(if $(SEED),SEED=$(SEED)) $(BIN)/pytest tests/attacks tests/cql/test_permissions.py tests/cql/test_budgets.py tests/server/test_shares.py tests/server/test_serve.py tests/test_paths.py tests/test_masking.py
 
 test-faults: $(READY) java ## kill processes and restart them, 100 times and more: make test-faults KILLS=200 SEED=1
 	PYTHONPATH=tests $(BIN)/python -m tools.faults --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))

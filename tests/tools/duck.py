@@ -77,6 +77,7 @@ def bound(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Node:
 def catalog_of(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Catalog:
     """The definitions of a case, with time of that kind."""
     catalog = Catalog()
+    catalog.outside.add("my_function")
     catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
     catalog.set("range", case.range)
     catalog.set("empty_aggregate", case.empty_aggregate)
