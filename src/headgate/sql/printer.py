@@ -6,15 +6,16 @@ no name, text or unit can turn into a piece of SQL, however it is spelled.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, cast
 
 from sqlglot import exp
 
 from headgate.errors import UserError
-from headgate.sql import Sql
+from headgate.sql import Sql, is_plain
 from headgate.sql.dialect import SparkSql
-from headgate.sql.nodes import PARAMETERS, WORD, refusal
-from headgate.sql.reading import parsed
+from headgate.sql.nodes import PARAMETERS, TYPES, WORD, refusal
+from headgate.sql.reading import SHORT, parsed
 
 
 def printed(tree: exp.Expression) -> Sql:
@@ -23,9 +24,10 @@ def printed(tree: exp.Expression) -> Sql:
         reason = _refused(node)
         if reason is not None:
             raise UserError("foreign-construct", reason)
+    if _is_simple(tree):
+        return cast(Sql, tree.sql(SparkSql))
     text = tree.sql(SparkSql)
-    read = _type(text) if isinstance(tree, exp.DataType) else parsed(text)
-    if read is None or shape(read) != shape(tree):
+    if _shape_of(text, isinstance(tree, exp.DataType)) != shape(tree):
         raise UserError(
             "foreign-construct",
             "this expression has no safe form for Spark",
@@ -33,6 +35,28 @@ def printed(tree: exp.Expression) -> Sql:
             hint="Write it in another way: names in backquotes, one function inside another.",
         )
     return cast(Sql, text)
+
+
+def _is_simple(tree: exp.Expression) -> bool:
+    """Whether it is a column or a type that consists of one name: such a text can be read in one way only."""
+    match tree:
+        case exp.Column():
+            return isinstance(tree.this, exp.Identifier) and len(tree.parts) == 1 and is_plain(tree.name)
+        case exp.DataType():
+            return tree.this in TYPES and not tree.expressions
+        case _:
+            return False
+
+
+@lru_cache(maxsize=2_000)
+def _shape_of_short(text: str, is_type: bool) -> Any:
+    read = _type(text) if is_type else parsed(text)
+    return None if read is None else shape(read)
+
+
+def _shape_of(text: str, is_type: bool) -> Any:
+    """What a text means, read again; None if it cannot be read."""
+    return (_shape_of_short if len(text) <= SHORT else _shape_of_short.__wrapped__)(text, is_type)
 
 
 def compared(tree: exp.Expression) -> str:
