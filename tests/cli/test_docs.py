@@ -124,6 +124,7 @@ def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: 
         engine.push("bids", [(1, ("old lamp", 150)), (2, ("vase", 20))])
         engine.push("packets", [(1, "a", 40, 1, 64), (6, "a", 40, 900, 64), (70, "b", 40, 1500, 63)])
         engine.push("backup", [(2, "a", 1)])
+        engine.push("messages", [(1, ("a", "3")), (2, ("a", "three"))])
         engine.push("owners", [("a", "me", "upsert", "2026-01-01T00:00:00")])
         engine.push("staff", [("a", "you", "+", "2026-01-01T00:00:00")])
         engine.push("subscribers", [("a", 25.0, "+", "2026-01-01T00:00:00")])
