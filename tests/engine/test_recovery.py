@@ -383,14 +383,14 @@ def test_a_directory_that_cannot_be_used_is_named(spark: SparkSession, tmp_path:
         assert error.value.code == "bad-directory"
         assert str(unusable) in error.value.message
     with Engine(spark, tmp_path / "state") as engine:
-        for stream in ("s" * 300, "s" * 301):  # names are as long as users like
+        for stream in ("s" * 254, "s" * 255):  # names are as long as those of folders may be
             engine.execute(f"CREATE STREAM {stream} (v INT)")
-        engine.push("s" * 301, [(1, (1,))])
+        engine.push("s" * 255, [(1, (1,))])
         (tmp_path / "state" / "lock").unlink()
         with pytest.raises(UserError, match="directory-in-use"):
             Engine(spark, tmp_path / "state")
     with Engine(spark, tmp_path / "state") as engine:
-        assert [engine.counts("s" * length)["taken"] for length in (300, 301)] == [0, 1]
+        assert [engine.counts("s" * length)["taken"] for length in (254, 255)] == [0, 1]
 
 
 def filled(disk: Path, room: int) -> Path:

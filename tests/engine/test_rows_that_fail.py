@@ -297,7 +297,7 @@ def test_over_spark_connect_it_is_refused(duck: None, monkeypatch: pytest.Monkey
     with engine_on_duckdb() as engine:
         engine.execute(NUMBERS)
         with monkeypatch.context() as connected:
-            connected.setattr("headgate.engine.registry.over_connect", lambda session: True)
+            connected.setattr("headgate.execute.workspaces.Workspaces.walled", False)
             with pytest.raises(UserError, match="cannot skip errors over Spark Connect"):
                 engine.execute(SKIPS)
             assert not engine.catalog.queries

@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 
 from headgate.sql.nesting import Nested
-from headgate.sql.printer import printed
+from headgate.sql.printer import compared
 
 Columns: TypeAlias = tuple[frozenset[str], ...]
 """Columns by which rows lie together in tasks, each under all its names; none if all rows lie in one task."""
@@ -121,4 +121,4 @@ def _conjuncts(condition: exp.Expression | None) -> Iterable[exp.Expression]:
 
 def _name(column: exp.Expression) -> str:
     """A column by its name, without its table; anything else as SQL."""
-    return column.name if isinstance(column, exp.Column) else printed(column)
+    return column.name if isinstance(column, exp.Column) else compared(column)

@@ -97,10 +97,10 @@ class Wall:
 
     def admitted(self, text: Sql, relations: Container[str]) -> DataFrame:
         """What a statement gives, analysed; `relations` are the names that it may read."""
-        parsed = self._parser.parsePlan(text)
-        for node in self._nodes.of(parsed):
-            refuse_parsed(node, relations)
-        with active(self._sessions, self._own):
+        with active(self._sessions, self._own):  # Spark's parser goes by the settings of the session that is active
+            parsed = self._parser.parsePlan(text)
+            for node in self._nodes.of(parsed):
+                refuse_parsed(node, relations)
             frame = DataFrame(self._datasets.ofRows(self._own, parsed), self._session)
         for node in self._nodes.of(frame._jdf.queryExecution().analyzed()):
             refuse_analysed(node)

@@ -171,7 +171,9 @@ def _type(node: exp.DataType) -> str | None:
 
 
 def _name(name: str) -> str | None:
-    if not _is_text(name) or not name.isprintable():
+    if not _is_text(name):
+        return "a name holds half of a character (a lone surrogate)"
+    if not name.isprintable():
         return "a name holds a character that cannot be printed"
     return None
 

@@ -26,8 +26,10 @@ def printed(tree: exp.Expression) -> Sql:
             raise UserError("foreign-construct", reason)
     if _is_simple(tree):
         return cast(Sql, tree.sql(SparkSql))
-    text = tree.sql(SparkSql)
-    if _shape_of(text, isinstance(tree, exp.DataType)) != shape(tree):
+    text, is_type, meant = tree.sql(SparkSql), isinstance(tree, exp.DataType), shape(tree)
+    if _shape_of(text, is_type) != meant:  # a name may be a word of SQL
+        text = _with_quoted_columns(tree).sql(SparkSql)
+    if _shape_of(text, is_type) != meant:
         raise UserError(
             "foreign-construct",
             "this expression has no safe form for Spark",
@@ -57,6 +59,15 @@ def _shape_of_short(text: str, is_type: bool) -> Any:
 def _shape_of(text: str, is_type: bool) -> Any:
     """What a text means, read again; None if it cannot be read."""
     return (_shape_of_short if len(text) <= SHORT else _shape_of_short.__wrapped__)(text, is_type)
+
+
+def _with_quoted_columns(tree: exp.Expression) -> exp.Expression:
+    """A copy in which all names of columns are in backquotes."""
+    copy = tree.copy()
+    for column in copy.find_all(exp.Column):
+        for part in column.parts:
+            part.set("quoted", True)
+    return copy
 
 
 def compared(tree: exp.Expression) -> str:
