@@ -112,7 +112,10 @@ def refuse_called(tree: exp.Expression, place: Place) -> None:
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
         refuse(name, place)
         if name in TRYING:
-            raise UserError("no-such-function", f'there is no function "{name}"', place=place_of(name, place))
+            hint = "engine.register_function makes a function in Python known."
+            raise UserError(
+                "no-such-function", f'there is no function "{name}"', place=place_of(name, place), hint=hint
+            )
 
 
 def refuse(name: str, place: Place) -> None:
