@@ -223,3 +223,12 @@ def test_from_xml_asks_nobody(spark: SparkSession) -> None:
         thread.join(5)
     assert asked == []
     assert set(shown) <= {None, "1", ""}
+
+
+@pytest.mark.spark
+def test_a_value_that_overflows_a_stack_ends_nothing_but_its_job(spark: SparkSession) -> None:
+    """Spark would end the process for an error that is not of the program, such as this one of regular expressions."""
+    rows = spark.range(1).selectExpr("REPEAT(CONCAT('d', id), 200000) RLIKE '^(d|b|0)*$' AS fits")
+    with pytest.raises(Exception, match="StackOverflowError"):
+        rows.collect()
+    assert spark.range(3).count() == 3

@@ -108,6 +108,13 @@ ALWAYS = [
     "SELECT COLLATIONS() AS q FROM s [NOW]",
     "SELECT a_function_that_nobody_knows(k) AS q FROM s [NOW]",
     "SELECT builtin.a_function_that_nobody_knows(k) AS q FROM s [NOW]",
+    # the engine's own functions and parameters, and vectors that Spark draws
+    "SELECT CASE WHEN HEADGATE_ONCE() >= 0 THEN HEADGATE_TRY(STRUCT(x AS e0)) END AS q FROM s [NOW]",
+    "CREATE FUNCTION f(a INT) RETURN a + :since",
+    "CREATE FUNCTION f(a INT) RETURN :until",
+    "SELECT `aes_encrypt`(k, 'abcdefghijklmnop') AS q FROM s [NOW]",
+    "SELECT AES_ENCRYPT(k, 'abcdefghijklmnop', 'GCM', 'DEFAULT', '') AS q FROM s [NOW]",
+    "SELECT AES_ENCRYPT(k, 'abcdefghijklmnop', 'GCM', 'DEFAULT', NULL) AS q FROM s [NOW]",
 ]
 """Refused whoever says it."""
 

@@ -87,7 +87,7 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
         lowered = text.lower()
         if any(name in lowered for name in READING_TEXTS):
             _check_reading(text, place)
-        if "aes_encrypt(" in lowered:
+        if "aes_encrypt" in lowered:
             _check_encryption(text, place)
         if any(word in lowered for word in TODAY):
             _check_instants(text, temporal_columns(plan), place)
@@ -109,7 +109,13 @@ def refuse_unknown(names: Iterable[str], catalog: Catalog, place: Place) -> None
 def refuse_called(tree: exp.Expression, place: Place) -> None:
     """Refuses an expression, as it was read, that calls a function which no query may call."""
     for node in tree.find_all(exp.Func):
-        refuse(node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower(), place)
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        refuse(name, place)
+        if name in TRYING:
+            hint = "engine.register_function makes a function in Python known."
+            raise UserError(
+                "no-such-function", f'there is no function "{name}"', place=place_of(name, place), hint=hint
+            )
 
 
 def refuse(name: str, place: Place) -> None:
@@ -254,7 +260,9 @@ def _check_encryption(sql: str, place: Place) -> None:
     for node in _trees(sql, ("aes_encrypt",)):
         arguments = list(node.iter_expressions())
         mode = arguments[2].name.upper() if len(arguments) > 2 and arguments[2].is_string else ""
-        if mode != "ECB" and len(arguments) < 5:
+        vector = arguments[4] if len(arguments) > 4 else None
+        drawn = vector is None or isinstance(vector, exp.Null) or (isinstance(vector, exp.Literal) and not vector.name)
+        if mode != "ECB" and drawn:
             raise UserError(
                 "not-deterministic",
                 "AES_ENCRYPT gives another value each time it is called",

@@ -49,6 +49,7 @@ from headgate.sql import BOOLEAN, Column, Sql, signature, spelled
 from headgate.sql import name as column_name
 from headgate.sql.nesting import on_own_stack
 from headgate.sql.printer import printed
+from headgate.sql.reading import parsed
 from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
 
@@ -461,6 +462,9 @@ def _check_body(function: Function, catalog: Catalog, whole: Place) -> None:
     """Refuse a function whose body calls what no query may call."""
     if catalog.permissions is None:
         return
+    body = parsed(function.body)
+    if body is None or body.find(exp.Placeholder):  # such as :since, the instants of an epoch in texts of our own
+        raise UserError("syntax", "a parameter has no value here", place=whole)
     names = set(calls.called_functions(function.body))
     for name in sorted(names):
         calls.refuse(name, whole)

@@ -154,6 +154,8 @@ def started(
             [f"-Dlog4j2.configurationFile={quiet}", f"-Dheadgate.log={log}", "-XX:+UseParallelGC", *java]
         ),
     }
+    if chosen.startswith("local"):  # a value that overflows a stack or the heap fails its query, and ends no process
+        ours["spark.executor.killOnFatalError.depth"] = "0"
     builder = SparkSession.builder.master(chosen).appName("headgate")
     for key, value in {**ours, **connectors.settings_for(formats), **(settings or {})}.items():
         builder = builder.config(key, value)
