@@ -98,7 +98,7 @@ def test_spark_refuses_a_query_by_name(spark: SparkSession) -> None:
         engine.execute("CREATE STREAM s (v INT, k STRING)")
         with pytest.raises(UserError, match='there is no function "no_such_function"') as refused:
             engine.execute("CREATE QUERY q AS SELECT no_such_function(v) FROM s")
-        assert "    |        ^^^^^^^^^^^^^^^^" in refused.value.render()
+        assert "    |                          ^^^^^^^^^^^^^^^^" in refused.value.render()
         with pytest.raises(UserError, match="query-rejected"):
             engine.execute("CREATE QUERY q AS SELECT SUM(DATE '2026-01-01') AS x FROM s")
         engine.execute("CREATE QUERY q AS SELECT CAST(k AS INT) AS x FROM s")

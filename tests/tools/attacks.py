@@ -106,6 +106,8 @@ ALWAYS = [
     "SELECT FROM_CSV(k, k) AS q FROM s [NOW]",
     "SELECT SQL_KEYWORDS() AS q FROM s [NOW]",
     "SELECT COLLATIONS() AS q FROM s [NOW]",
+    "SELECT CAST('\\001now' AS TIMESTAMP) AS q FROM s [NOW]",
+    "SELECT CAST(' today\\tUTC' AS TIMESTAMP) AS q FROM s [NOW]",
     "SELECT a_function_that_nobody_knows(k) AS q FROM s [NOW]",
     "SELECT builtin.a_function_that_nobody_knows(k) AS q FROM s [NOW]",
     # the engine's own functions and parameters, and vectors that Spark draws

@@ -7,6 +7,7 @@ the place of a refused one is looked up in the user's text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
@@ -73,6 +74,9 @@ SPELLED = {
 
 TODAY = frozenset(("now", "today", "tomorrow", "yesterday"))
 """Texts that Spark takes for instants of its own clock where it expects a time."""
+
+SPECIAL = re.compile(rf"[\x00-\x20\x7f]*({'|'.join(sorted(TODAY))})\b")
+"""Spark leaves out blanks and control characters before such a text, and takes what is behind it for a zone."""
 
 
 def check(plan: Node, catalog: Catalog, place: Place) -> None:
@@ -284,8 +288,8 @@ def temporal_columns(plan: Node) -> frozenset[str]:
 def _check_instants(sql: str, times: frozenset[str], place: Place) -> None:
     """Refuse texts such as 'now' where a time is wanted, because Spark takes them for instants of its own clock."""
     for literal in _tree(sql).find_all(exp.Literal):
-        first = literal.name.strip().split(" ")[0].lower()
-        if not literal.is_string or first not in TODAY or not _wants_instant(literal, times):
+        instant = SPECIAL.match(literal.name.lower())
+        if not literal.is_string or instant is None or not _wants_instant(literal, times):
             continue
         raise UserError(
             "not-deterministic",

@@ -40,21 +40,24 @@ PARSED_EXPRESSIONS = frozenset(
     expressions.BitwiseAnd expressions.BitwiseNot expressions.BitwiseOr expressions.BitwiseXor expressions.CaseWhen
     expressions.Cast expressions.Collate expressions.Concat expressions.CreateArray expressions.CreateNamedStruct
     expressions.CreateStruct expressions.CurrentRow$ expressions.Divide expressions.EqualNullSafe expressions.EqualTo
-    expressions.Extract expressions.GreaterThan expressions.GreaterThanOrEqual expressions.ILike expressions.If
-    expressions.In expressions.IntegralDivide expressions.IsNotNull expressions.IsNull expressions.LambdaFunction
-    expressions.LessThan expressions.LessThanOrEqual expressions.Like expressions.Literal expressions.Multiply
-    expressions.Not expressions.Or expressions.Overlay expressions.Pmod expressions.RLike expressions.Remainder
-    expressions.ShiftLeft expressions.ShiftRight expressions.SortOrder expressions.SpecifiedWindowFrame
-    expressions.StringLocate expressions.StringTrim expressions.StringTrimLeft expressions.StringTrimRight
-    expressions.Substring expressions.Subtract expressions.TimestampAdd expressions.TimestampDiff
-    expressions.UnaryMinus expressions.UnaryPositive expressions.UnboundedFollowing$ expressions.UnboundedPreceding$
+    expressions.Exists expressions.Extract expressions.GreaterThan expressions.GreaterThanOrEqual expressions.ILike
+    expressions.If expressions.In expressions.InSubquery expressions.IntegralDivide expressions.IsNotNull
+    expressions.IsNull expressions.LambdaFunction expressions.LessThan expressions.LessThanOrEqual expressions.Like
+    expressions.ListQuery expressions.Literal expressions.Multiply expressions.Not expressions.Or expressions.Overlay
+    expressions.Pmod expressions.RLike expressions.Remainder expressions.ScalarSubquery expressions.ShiftLeft
+    expressions.ShiftRight expressions.SortOrder expressions.SpecifiedWindowFrame expressions.StringLocate
+    expressions.StringTrim expressions.StringTrimLeft expressions.StringTrimRight expressions.Substring
+    expressions.Subtract expressions.TimestampAdd expressions.TimestampDiff expressions.UnaryMinus
+    expressions.UnaryPositive expressions.UnboundedFollowing$ expressions.UnboundedPreceding$
     expressions.UnresolvedCollation expressions.UnresolvedNamedLambdaVariable expressions.UnspecifiedFrame$
     expressions.WindowExpression expressions.WindowSpecDefinition expressions.aggregate.AnyValue
     expressions.aggregate.First expressions.aggregate.FirstValue expressions.aggregate.Last
     expressions.aggregate.PercentileCont expressions.aggregate.PercentileDisc
     """.split()
 )
-"""What Spark's parser makes of expressions: operators, and the few functions that have a syntax of their own."""
+"""What Spark's parser makes of expressions: operators, and the few functions that have a syntax of their own. What
+stands in a subquery is looked at like everything else.
+"""
 
 ANALYSED_PLANS = frozenset(
     """
@@ -67,10 +70,10 @@ ANALYSED_PLANS = frozenset(
 
 LEAVING = frozenset(
     """
-    CallMethodViaReflection CatalystDataToProtobuf Collations CurrentCatalog CurrentDatabase
-    CurrentDate CurrentPath CurrentTime CurrentTimestamp CurrentUser FromProtobuf InputFileBlockLength
-    InputFileBlockStart InputFileName LocalTimestamp MonotonicallyIncreasingID Now ProtobufDataToCatalyst Rand RandStr
-    Randn SQLKeywords Shuffle SparkVersion ToProtobuf TryReflect Uniform Uuid
+    CallMethodViaReflection CatalystDataToProtobuf Collations CurrentCatalog CurrentDatabase CurrentDate CurrentPath
+    CurrentTime CurrentTimestamp CurrentUser FromProtobuf InputFileBlockLength InputFileBlockStart InputFileName
+    LocalTimestamp MonotonicallyIncreasingID Now ProtobufDataToCatalyst Rand RandStr Randn SQLKeywords Shuffle
+    SparkVersion ToProtobuf TryReflect Uniform Uuid
     """.split()
 )
 """Classes of the functions that are refused. Those of XPATH have a package of their own."""
