@@ -108,6 +108,9 @@ ALWAYS = [
     "SELECT COLLATIONS() AS q FROM s [NOW]",
     "SELECT CAST('\\001now' AS TIMESTAMP) AS q FROM s [NOW]",
     "SELECT CAST(' today\\tUTC' AS TIMESTAMP) AS q FROM s [NOW]",
+    "SELECT * WINDOW ((((FROM)))) PYTHON_WORKER_LOGS()",
+    "SELECT k FROM s [NOW] LATERAL VIEW .EXPLODE(ARRAY(1, 2)) t AS z WHERE z = x UNION ALL SELECT k FROM s [NOW]",
+    "CREATE STREAM t (a INT, c MAP<STRING, INT>()) TIMESTAMP BY a",
     "SELECT a_function_that_nobody_knows(k) AS q FROM s [NOW]",
     "SELECT builtin.a_function_that_nobody_knows(k) AS q FROM s [NOW]",
     # the engine's own functions and parameters, and vectors that Spark draws

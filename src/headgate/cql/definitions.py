@@ -48,7 +48,7 @@ from headgate.plan.weights import weighted
 from headgate.sql import BOOLEAN, Column, Sql, signature, spelled
 from headgate.sql import name as column_name
 from headgate.sql.nesting import on_own_stack
-from headgate.sql.printer import printed
+from headgate.sql.printer import printed, printed_type
 from headgate.sql.reading import parsed
 from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
@@ -480,7 +480,7 @@ def _view(
     place: _Places,
 ) -> View:
     """Bind a view and put it into the catalog. Columns that are given with a type are cast to it."""
-    types = [printed(column.args["kind"]) if isinstance(column, exp.ColumnDef) else None for column in columns]
+    types = [printed_type(column.args["kind"]) if isinstance(column, exp.ColumnDef) else None for column in columns]
     bound = bind(query, text, catalog, place.origin, [column.name for column in columns], types)
     plan = bound.plan
     wanted = tree.args.get("kind")
@@ -1001,7 +1001,7 @@ def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> 
 
 def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     columns = tuple(
-        Column(column.name, printed(column.args["kind"]), column.args.get("order"), _check(column, place))
+        Column(column.name, printed_type(column.args["kind"]), column.args.get("order"), _check(column, place))
         for column in tree.args["columns"]
     )
     _check_order(tree, columns, place)
@@ -1023,7 +1023,7 @@ def _check(written: exp.ColumnDef, place: _Places) -> Sql | None:
     check = written.args.get("check")
     if check is None:
         return None
-    own, kind, condition = written.name, printed(written.args["kind"]), check.this.copy()
+    own, kind, condition = written.name, printed_type(written.args["kind"]), check.this.copy()
     named = column_name(own)
     for column in condition.find_all(exp.Column):
         if column.table or column.name.lower() != own.lower():

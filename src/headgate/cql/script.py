@@ -186,7 +186,7 @@ def _refuse_window_clause(chunk: list[Token], text: str, origin: str) -> None:
             continue
         named = following.text.upper() if third.token_type == TokenType.L_PAREN else ""
         if following.token_type == TokenType.L_PAREN or named in foreign.FUNCTIONS:
-            what, hint = foreign.FUNCTIONS[named or "WINDOW"]
+            what, hint = foreign.FUNCTIONS[named if named in foreign.FUNCTIONS else "WINDOW"]
             raise UserError("foreign-construct", what, place=Place(text, token.start, token.end + 1, origin), hint=hint)
 
 

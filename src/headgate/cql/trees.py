@@ -11,6 +11,7 @@ from functools import lru_cache
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
+from headgate.errors import UserError
 from headgate.plan.derived import fresh
 from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.nodes import Equality, Filter, Node, Relation
@@ -186,7 +187,10 @@ def annotated(tree: exp.Expression, types: Mapping[str, Sql]) -> exp.Expression:
     schema = {"t": {name.lower(): kind for name, kind in types.items() if kind != "UNKNOWN"}}
     for column in select.find_all(exp.Column):
         column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
-    annotate_types(select, schema=schema if schema["t"] else None, dialect=SparkSql)
+    try:
+        annotate_types(select, schema=schema if schema["t"] else None, dialect=SparkSql)
+    except (AttributeError, KeyError, TypeError, ValueError):  # sqlglot meets with a tree that means nothing
+        raise UserError("syntax", "this expression has no meaning") from None
     return select.expressions[0]
 
 

@@ -39,6 +39,13 @@ def printed(tree: exp.Expression) -> Sql:
     return cast(Sql, text)
 
 
+def printed_type(tree: exp.Expression) -> Sql:
+    """The text of a type; an expression in its place is refused."""
+    if not isinstance(tree, exp.DataType):
+        raise UserError("foreign-construct", "a type is needed here")
+    return printed(tree)
+
+
 def _is_simple(tree: exp.Expression) -> bool:
     """Whether it is a column or a type that consists of one name: such a text can be read in one way only."""
     match tree:
