@@ -6,8 +6,10 @@ makes once in each JVM.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -17,10 +19,10 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 
-public final class PlanNodes {
+public final class PlanNodes implements java.util.function.Function {
   private static final String COMMON = "org.apache.spark.sql.catalyst.";
 
-  public static String of(Object root) {
+  public Object apply(Object root) {
     LinkedHashSet kinds = new LinkedHashSet();
     IdentityHashMap seen = new IdentityHashMap();
     ArrayDeque waiting = new ArrayDeque();
@@ -70,29 +72,31 @@ class PlanNode:
         return self.kind.rpartition(".")[2]
 
 
+_WALKERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""By JVM: what walks its plans. A second class of that name would confuse py4j, which knows classes by their names."""
+
+_TURN = threading.Lock()
+"""Held while a walker is made."""
+
+
+def _walker(session: SparkSession) -> Any:
+    gateway = session.sparkContext._gateway
+    with _TURN:
+        if gateway not in _WALKERS:
+            jvm: Any = session._jvm
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.cook(SOURCE)
+            _WALKERS[gateway] = compiler.getClassLoader().loadClass("PlanNodes").newInstance()
+        return _WALKERS[gateway]
+
+
 class PlanNodes:
     """Walks plans in the JVM of a session."""
 
     def __init__(self, session: SparkSession) -> None:
-        jvm: Any = session._jvm
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.cook(SOURCE)
-        self._walker = compiler.getClassLoader().loadClass("PlanNodes")
-        self._method = self._walker.getMethod("of", _classes(session, "java.lang.Object"))
-        self._gateway: Any = session.sparkContext._gateway
+        self._walker = _walker(session)
 
     def of(self, plan: Any) -> list[PlanNode]:
         """The different nodes of a plan and of everything in it. Few words, because py4j is slow to give long texts."""
-        arguments = self._gateway.new_array(self._gateway.jvm.java.lang.Object, 1)
-        arguments[0] = plan
-        lines = str(self._method.invoke(None, arguments)).splitlines()
+        lines = str(self._walker.apply(plan)).splitlines()
         return [PlanNode(kind, name) for kind, _, name in (line.partition("\t") for line in lines)]
-
-
-def _classes(session: SparkSession, *names: str) -> Any:
-    gateway: Any = session.sparkContext._gateway
-    jvm: Any = session._jvm
-    result = gateway.new_array(jvm.java.lang.Class, len(names))
-    for place, name in enumerate(names):
-        result[place] = jvm.java.lang.Class.forName(name)
-    return result
