@@ -15,6 +15,7 @@ from typing import Any
 from headgate.catalog.catalog import Catalog, State
 from headgate.catalog.entries import Function, Group, Quarantined, Query, Relation, Stream, View, in_line
 from headgate.compile import compile_script
+from headgate.cql import script
 from headgate.cql.definitions import Altered, Defined, Definition, Dropped, Setting
 from headgate.cql.languages import Language
 from headgate.engine.facts import SUBJECT, Statement, read_fact
@@ -116,13 +117,16 @@ def words_again(statement: Statement, catalog: Catalog) -> str:
 def refuse_unreadable(statement: Statement, one: Defined, before: State, catalog: Catalog) -> None:
     """Refuse a statement that would not mean the same when it is read again after a restart.
 
-    It is read as `recovery` will read it, on a catalog as it was before the statement.
+    It is read as `recovery` will read it, on a catalog as it was before the statement. Words that are those of the
+    statement itself mean what they have just meant, if they can be read by themselves.
     """
     try:
         statement.cql.encode()
     except UnicodeEncodeError:
         message = "this statement holds half of a character (a lone surrogate), which can be neither shown nor sent"
         raise UserError("not-replayable", message, hint="Write the whole character, or leave it out.") from None
+    if statement.cql == one.statement and statement.language == "cql" and _reads_alone(statement.cql):
+        return
     again = Catalog()
     again.put_back(before)
     again.permissions, again.shapes = None, catalog.shapes
@@ -134,6 +138,14 @@ def refuse_unreadable(statement: Statement, one: Defined, before: State, catalog
         raise _not_replayable(statement, one.place, f"They cannot be read: {type(error).__name__}.") from error
     if _meant(found) != _meant(one.definition) or _declared(again) != _declared(catalog):
         raise _not_replayable(statement, one.place, "They mean something else then.")
+
+
+def _reads_alone(cql: str) -> bool:
+    """Whether a text is one statement that can be read."""
+    try:
+        return len(script.parse(cql)) == 1
+    except UserError:
+        return False
 
 
 def _not_replayable(statement: Statement, place: Place, detail: str) -> UserError:
